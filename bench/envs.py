@@ -17,7 +17,7 @@ from rich.table import Table
 
 import carom
 from carom.scenes.envs.environment import Environment, EnvState
-from carom.scenes.envs.task import Box, Discrete
+from carom.scenes.envs.task import BoxSpace, Discrete
 
 from .dynamics import STYLE
 from .peers import batches
@@ -56,22 +56,22 @@ def cpu(rounds: int, only: str) -> int:
         difference = apart(name)
         agreed &= difference < AGREEMENT
         console.log(f"{name}: its engines differ by {difference:.0e} after {STEPS} steps, f64")
-        rates = {lanes: measured(ways(name, lanes), lanes, rounds) for lanes in LANES}
+        rates = {lanes: measure_rates(ways(name, lanes), lanes, rounds) for lanes in LANES}
         console.print(_table(f"{name} beside gymnasium's {PEERS[name]}: steps a second", rates))
     for name, sizes in OTHERS.items():
         if only in name:
-            rates = {lanes: measured(functional(name, lanes, "tree"), lanes, rounds) for lanes in sizes}
+            rates = {lanes: measure_rates(functional(name, lanes, "tree"), lanes, rounds) for lanes in sizes}
             console.print(_table(f"{name} as a tree: steps a second", rates))
     for id, parameters in ROBOTS.items():
         if only in id:
-            rates = {lanes: measured(robots(id, lanes, parameters), lanes, rounds) for lanes in ROBOT_LANES}
+            rates = {lanes: measure_rates(robots(id, lanes, parameters), lanes, rounds) for lanes in ROBOT_LANES}
             console.print(_table(f"{id} beside gymnasium's, f32: steps a second", rates))
     if not agreed:
         console.print("[red]the engines differ: the figures above are worth nothing")
     return 0 if agreed else 1
 
 
-def measured(ways: dict[str, Way], lanes: int, rounds: int) -> dict[str, float]:
+def measure_rates(ways: dict[str, Way], lanes: int, rounds: int) -> dict[str, float]:
     """Steps a second of the best round: other work on the machine only adds."""
     timed = in_turn({name: way.call for name, way in ways.items()}, rounds)
     return {name: lanes * way.steps / timed[name].best for name, way in ways.items()}
@@ -130,7 +130,7 @@ def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> 
     env = carom.make_env(name, engine=engine, dtype="float32", **parameters)
     key = jax.random.key(0)
     begun = env.reset(key if lanes == 1 else jax.random.split(key, lanes))
-    actions = jnp.asarray(drawn(env.actions, STEPS, lanes))
+    actions = jnp.asarray(draw_actions(env.actions, STEPS, lanes))
     each, step = list(actions), jax.jit(lambda now, action: step_once(env, now, action))
     scan = jax.jit(lambda now: jax.lax.scan(lambda now, action: step_once(env, now, action), now, actions))
 
@@ -151,7 +151,7 @@ def step_once(env: Environment, now: tuple[EnvState, jax.Array], action: jax.Arr
 def one(env: Any) -> Way:
     """A gymnasium.Env, as it is used: reset by the caller."""
     space = env.action_space
-    actions = list(drawn(space_of(space), STEPS, 1))
+    actions = list(draw_actions(space_of(space), STEPS, 1))
     env.reset(seed=0)
 
     def call() -> None:
@@ -165,7 +165,7 @@ def one(env: Any) -> Way:
 
 def many(envs: Any, steps: int) -> Way:
     """A gymnasium.vector.VectorEnv, which resets by itself."""
-    actions = itertools.cycle(drawn(space_of(envs.single_action_space), STEPS, envs.num_envs))
+    actions = itertools.cycle(draw_actions(space_of(envs.single_action_space), STEPS, envs.num_envs))
     envs.reset(seed=0)
 
     def call() -> None:
@@ -175,12 +175,12 @@ def many(envs: Any, steps: int) -> Way:
     return Way(steps, call)
 
 
-def space_of(space: Any) -> Box | Discrete:
+def space_of(space: Any) -> BoxSpace | Discrete:
     """gymnasium's space as ours."""
-    return Discrete(int(space.n)) if hasattr(space, "n") else Box(tuple(space.low), tuple(space.high))
+    return Discrete(int(space.n)) if hasattr(space, "n") else BoxSpace(tuple(space.low), tuple(space.high))
 
 
-def drawn(space: Box | Discrete, steps: int, lanes: int) -> np.ndarray:
+def draw_actions(space: BoxSpace | Discrete, steps: int, lanes: int) -> np.ndarray:
     """Actions (steps, lanes, ...), or (steps, ...) of one lane."""
     rng, shape = np.random.default_rng(1), (steps,) if lanes == 1 else (steps, lanes)
     if isinstance(space, Discrete):
@@ -194,7 +194,7 @@ def apart(name: str) -> float:
     for engine in carom.make_env(name).task.engines:
         env = carom.make_env(name, engine=engine, dtype="float64")
         state, _ = env.reset(jax.random.split(jax.random.key(0), 4))
-        for action in drawn(env.task.actions, STEPS, 4):
+        for action in draw_actions(env.task.actions, STEPS, 4):
             state, *_ = env.step(state, jnp.asarray(action))
         ends.append(np.concatenate([state.q, state.v], -1))
     return max(float(np.abs(end - ends[0]).max() / np.abs(ends[0]).max()) for end in ends)

@@ -48,7 +48,7 @@ def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
                 begin = perf_counter()
                 export_library(live, folder, name=name, targets=[target])
                 took, size = perf_counter() - begin, (Path(folder) / f"lib{name}.a").stat().st_size / 1e6
-                said = _played(Path(folder), name, compiler, runner, FRAMES, 0)
+                said = _play(Path(folder), name, compiler, runner, FRAMES, 0)
                 start, frame, longest = re.findall(r"([\d.]+) ms", said)
                 fine &= (same := said.split()[2].rstrip(":")) == live.hash()
                 times = (start, frame, longest) if not runner else ("emulated", "", "")
@@ -61,7 +61,7 @@ def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
         if BROWSER is not None:
             fine &= _in_browser(live, name)
         if checked:
-            fine &= _checked(live, name, checked)
+            fine &= _check(live, name, checked)
     return 0 if fine else 1
 
 
@@ -77,7 +77,7 @@ def _in_browser(live: Live, name: str) -> bool:
     return same == live.hash()
 
 
-def _checked(live: Live, name: str, frames: int) -> bool:
+def _check(live: Live, name: str, frames: int) -> bool:
     """valgrind 3.19 does not know all of AVX's instructions, so code is for processors without it."""
     with tempfile.TemporaryDirectory() as folder:
         export_library(live, folder, name=name, cpu="x86-64-v2")
@@ -87,7 +87,7 @@ def _checked(live: Live, name: str, frames: int) -> bool:
         for way, (compiler, runner, count) in ways.items():
             print(f"{name:>12} {way:>14} plays {count} frames", flush=True)
             try:
-                said = _played(Path(folder), name, compiler, runner, count, SEED)
+                said = _play(Path(folder), name, compiler, runner, count, SEED)
             except subprocess.CalledProcessError:  # the program has printed why on stderr
                 print(f"{name:>12} {way:>14} found something")
                 return False
@@ -95,7 +95,7 @@ def _checked(live: Live, name: str, frames: int) -> bool:
     return True
 
 
-def _played(folder: Path, name: str, compiler: list[str], runner: list[str], frames: int, seed: int) -> str:
+def _play(folder: Path, name: str, compiler: list[str], runner: list[str], frames: int, seed: int) -> str:
     program, header = folder / "play", f'-DHEADER="{name}.h"'
     has = sorted(set(re.findall(rf"\b{name}_(\w+)\(", (folder / f"{name}.h").read_text())))
     options = ["-O2", "-g", f"-DWORLD={name}", header, f"-I{folder}", *(f"-DHAS_{x}" for x in has)]

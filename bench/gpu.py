@@ -30,7 +30,7 @@ import carom
 from carom.engine.results import Code
 
 from . import prepared
-from .gpu_cases import CHECKED, Case, case, saved
+from .gpu_cases import CHECKED, Case, case, load_case
 
 LANES = (1024, 8192, 65536)
 
@@ -85,7 +85,7 @@ def _rows_of_process(name: str, command: list[str], environment: dict[str, str])
 
 def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None) -> int:
     """One scene: a line of JSON behind a tab for each thing found."""
-    one = saved(name, folder) if folder else case(name, seconds)
+    one = load_case(name, folder) if folder else case(name, seconds)
     with prepared.kernels_of(folder) as kernels:
         began = time.perf_counter()
         made = {}
@@ -95,8 +95,8 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
     answers = prepared.answers(name, folder) if folder else _on_cpu(one)
     with _lock_device():
         call, lanes = made[CHECKED], one.lanes(CHECKED)
-        took, first = _timed(call, lanes)
-        _say(first=took, **compared(first, answers))
+        took, first = _time_call(call, lanes)
+        _say(first=took, **compare(first, answers))
         before = CHECKED
         for count in sizes:
             lanes = one.lanes(count)
@@ -105,7 +105,7 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
                 _say(left_out=count, for_it_would_take=awaited)
                 break
             before = count
-            took, ran = min((_timed(made[count], lanes) for _ in range(1 if took > 1 else 3)), key=_first)
+            took, ran = min((_time_call(made[count], lanes) for _ in range(1 if took > 1 else 3)), key=_first)
             codes, numbers = np.unique(np.asarray(ran.code), return_counts=True)
             used = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
             _say(
@@ -113,11 +113,11 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
                 ticks=int(np.asarray(ran.stats.ticks, np.int64).sum()) / took, memory=used / 1024 / count,
                 codes={Code(int(c)).name: int(n) for c, n in zip(codes, numbers, strict=True)},
             )  # fmt: skip
-    _say(energy_gained=_gained(one, first))  # [J], of a robot what its motors did
+    _say(energy_gained=_energy_gain(one, first))  # [J], of a robot what its motors did
     return 0
 
 
-def _gained(one: Case, ran: Any) -> float:
+def _energy_gain(one: Case, ran: Any) -> float:
     """Energy gained by the lane that gained most [J], as the CPU computes it."""
     cpu = jax.devices("cpu")[0]
     with jax.default_device(cpu):
@@ -134,7 +134,7 @@ def _say(**row: Any) -> None:
     print("\t" + json.dumps(row), flush=True)
 
 
-def _timed(call: Any, *arguments: Any) -> tuple[float, Any]:
+def _time_call(call: Any, *arguments: Any) -> tuple[float, Any]:
     began = time.perf_counter()
     ran = jax.block_until_ready(call(*arguments))
     return time.perf_counter() - began, ran
@@ -148,7 +148,7 @@ def _on_cpu(one: Case) -> list[np.ndarray]:
         return [np.asarray(x) for x in jax.tree.leaves(jax.jit(there.run)(lanes))]
 
 
-def compared(ran: Any, answers: list[np.ndarray]) -> dict[str, Any]:
+def compare(ran: Any, answers: list[np.ndarray]) -> dict[str, Any]:
     """Comparison with the CPU's results: how many have its bits; of the others the names, how many numbers differ, and
     by how much."""
     paths, differ = jax.tree_util.tree_leaves_with_path(ran), {}

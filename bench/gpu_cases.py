@@ -48,7 +48,7 @@ class Case:
         (folder / f"{self.name}.case").write_bytes(pickle.dumps(whole))
 
 
-def saved(name: str, folder: Path) -> Case:
+def load_case(name: str, folder: Path) -> Case:
     name, *parts = pickle.loads((folder / f"{name}.case").read_bytes())
     return Case(name, *jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, parts))
 
@@ -59,7 +59,7 @@ def case(name: str, seconds: float) -> Case:
         from .step_cases import CASES
 
         figure = CASES[FIGURES[name]]
-        model, state = figure.compiled(jnp.zeros(()).dtype)
+        model, state = figure.model_and_state(jnp.zeros(()).dtype)
         return Case(name, model, state, figure.keywords)
     keywords = {"duration": seconds, "frame_dt": seconds, "max_dt": STEP}
     if Path(name).suffix:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from carom.engine.native.arena import THREADS
 from carom.engine.native.runner import Runner, of_gpu
-from carom.engine.native.warp.code import Kernel
+from carom.engine.native.warp.code import GpuKernel
 from carom.tests.oracles.gpu import as_on_gpu
 from carom.tests.oracles.programs import equations
 
@@ -22,7 +22,7 @@ USED = 0.4  # of its instructions: between loads that are waited for, few progra
 BYTES = 64  # of an access: half a line
 
 
-def kernel_of(case: Case) -> Kernel:
+def kernel_of(case: Case) -> GpuKernel:
     """Counts of the run of one lane."""
     jaxpr = jax.make_jaxpr(case.run)(case.state).jaxpr
     programs = [e.params["program"] for e in equations(jaxpr) if e.primitive.name == "native"]

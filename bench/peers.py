@@ -208,7 +208,7 @@ class MujocoWorld:
 
     def trajectory(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates (steps + 1, nq) and velocities (steps + 1, nv) from the start on."""
-        return recorded(self, steps)
+        return record_states(self, steps)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """q (nq,) and v (nv,) as they are now."""
@@ -294,7 +294,7 @@ def _spring(e: float, h: float) -> tuple[float, float]:
     return -(rate**2 + (lost / (BOUNCE * h)) ** 2), -2 * lost / (BOUNCE * h)
 
 
-def recorded(world: Any, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def record_states(world: Any, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """q and v of a world at its start and after each of so many steps."""
     world.run(0)
     rows = [world.state()]

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from carom.engine.native.warp import code
-from carom.engine.native.warp.code import Kernel
+from carom.engine.native.warp.code import GpuKernel
 
 from .gpu_cases import CHECKED, case
 
@@ -49,7 +49,7 @@ def prepare(scenes: list[str], seconds: float, folder: Path) -> int:
             for text, ptx in texts.items():
                 file = folder / f"{_key(text)}.cubin.xz"
                 if not file.exists():
-                    waiting.append(pool.submit(_assembled, str(assembler), ptx, file))
+                    waiting.append(pool.submit(_assemble, str(assembler), ptx, file))
             print(f"{name}: {len(texts)} kernels", flush=True)
         for one in waiting:
             print(one.result(), flush=True)
@@ -75,13 +75,13 @@ def kernels_of(folder: Path | None) -> Iterator[dict[str, bool]]:
         ready[_key(text)] = known
         return (_MARK.decode() + _key(text)) if known else make(text)
 
-    def loaded(program: bytes, *how: Any) -> Any:
+    def load_prepared(program: bytes, *how: Any) -> Any:
         if program.startswith(_MARK):
             file = folder / f"{program[len(_MARK) :].decode()}.cubin.xz"
             program = lzma.decompress(file.read_bytes())
         return load(program, *how)
 
-    code.ptx_of, code.load = ptx_of, loaded
+    code.ptx_of, code.load = ptx_of, load_prepared
     try:
         yield ready
     finally:
@@ -92,25 +92,25 @@ def kernels_of(folder: Path | None) -> Iterator[dict[str, bool]]:
 def _caught() -> Iterator[dict[str, bytes]]:
     """Kernels that are lowered meanwhile, their text and their PTX; none is loaded."""
     texts: dict[str, bytes] = {}
-    make, register = code.ptx_of, Kernel.register
+    make, register = code.ptx_of, GpuKernel.register
 
     def ptx_of(text: str) -> str:
         ptx = make(text)
         texts[text] = ptx.encode()
         return ptx
 
-    code.ptx_of, Kernel.register = ptx_of, lambda self: "nowhere"
+    code.ptx_of, GpuKernel.register = ptx_of, lambda self: "nowhere"
     try:
         yield texts
     finally:
-        code.ptx_of, Kernel.register = make, register
+        code.ptx_of, GpuKernel.register = make, register
 
 
 def _key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _assembled(assembler: str, ptx: bytes, file: Path) -> str:
+def _assemble(assembler: str, ptx: bytes, file: Path) -> str:
     source, made = file.with_suffix(".ptx"), file.with_suffix(".cubin")
     source.write_bytes(ptx)
     ran = subprocess.run([assembler, f"-arch={ARCHITECTURE}", source, "-o", made], capture_output=True, text=True)

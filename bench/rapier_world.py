@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from .peers import materials, mutual, recorded
+from .peers import materials, mutual, record_states
 
 
 class RapierWorld:
@@ -42,7 +42,7 @@ class RapierWorld:
 
     def trajectory(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates (steps + 1, nq) and velocities (steps + 1, nv) from the start on."""
-        return recorded(self, steps)
+        return record_states(self, steps)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """q (nq,) and v (nv,) as they are now, from the bodies' poses and velocities."""

@@ -114,14 +114,14 @@ def profile(scenes: list[str], sizes: list[int], dtypes: list[str], rounds: int)
 
 
 def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
-    model, state = case.compiled(DTYPES[label])
+    model, state = case.model_and_state(DTYPES[label])
     state = case.states(state, lanes)
     if lanes == 1:
         state = jax.tree.map(lambda x: x[0], state)
     rules = _rules(case, model)
     dtype = state.q.dtype
     max_dt = jnp.asarray(case.max_dt, dtype)
-    model = rules.paced(model, max_dt)
+    model = rules.adapt_rest_speed(model, max_dt)
     frames = Frames.of([FRAME] * (1 + round(case.duration / FRAME)), dtype)
     whole = functools.partial(_tick, rules)
     lane = first_lane(rules, model, state, frames, _no_drive)

@@ -63,16 +63,16 @@ def _row(way: str, name: str, columns: Sequence[str]) -> dict[str, Spent | None]
     spent: dict[str, Spent | None] = {}
     with tempfile.TemporaryDirectory() as folder:
         for column in columns[:2]:
-            spent[column] = started(f"{name}, {column}", [way, name], folder)
+            spent[column] = time_process(f"{name}, {column}", [way, name], folder)
         if "XLA, cold" in columns and way != "command":
-            spent["XLA, cold"] = started(f"{name}, XLA", [way, name, "xla"], folder)
+            spent["XLA, cold"] = time_process(f"{name}, XLA", [way, name, "xla"], folder)
         if "MuJoCo" in columns and way == "rollout":
             for peer, file in _peer_files(name, Path(folder)).items():
-                spent[peer] = started(f"{name}, {peer}", [peer, str(file)], folder)
+                spent[peer] = time_process(f"{name}, {peer}", [peer, str(file)], folder)
     return spent
 
 
-def started(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
+def time_process(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
     """Time that a process of this file takes; None if it failed, infinite where it was stopped at LIMIT."""
     surroundings = {**os.environ, "CAROM_CACHE": folder, "XDG_CACHE_HOME": folder, "JAX_PLATFORMS": "cpu"}
     for name in ("JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE"):
@@ -82,7 +82,7 @@ def started(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as scratch:
         begin = time.perf_counter()
         child = subprocess.Popen(command, cwd=scratch, env=surroundings, stdout=output, stderr=output)
-        usage = _waited(child, what, begin)
+        usage = _wait(child, what, begin)
         wall = time.perf_counter() - begin
         if usage is None:
             return Spent(float("inf"), wall)
@@ -93,7 +93,7 @@ def started(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
     return Spent(usage.ru_utime + usage.ru_stime, wall)
 
 
-def _waited(child: subprocess.Popen[bytes], what: str, begin: float) -> Any:
+def _wait(child: subprocess.Popen[bytes], what: str, begin: float) -> Any:
     """Resources that the process has used when it ends; None if it had to be stopped. Its time is shown on stderr."""
     said, terminal = 0.0, sys.stderr.isatty()
     while True:

@@ -75,7 +75,7 @@ def _scene(name: str, case: Case, sizes: list[int], dtypes: list[str], rounds: i
 def _row(
     case: Case, measured: Measured, theirs: _Peers | None, lanes: int, label: str, rounds: int, xla: bool
 ) -> tuple[str, bool]:
-    model, state = case.compiled(DTYPES[label])
+    model, state = case.model_and_state(DTYPES[label])
     states = case.states(state, lanes)
     if lanes == 1:
         states = jax.tree.map(lambda x: x[0], states)
@@ -94,7 +94,7 @@ def _row(
     seconds = {who: t.median for who, t in timed.items()}
     ticks, useful = np.atleast_1d(result.stats.ticks).astype(float), float(np.mean(result.stats.useful))
     rate, tick = lanes * case.duration / seconds[OURS], seconds[OURS] * 1e6 / ticks.sum()
-    run, codes = _watched(measured, result), np.atleast_1d(result.code)
+    run, codes = _watch_lanes(measured, result), np.atleast_1d(result.code)
     fine = (codes < LEAST_GRAVE).all() and QUALITIES[case.quality[0]][1](run) <= case.worst[label]
     cells = [
         f"{lanes:6d} {label:>5} {max(0.0, first - seconds[OURS]):9.1f} {ticks.mean():6.0f} {useful:6.2f}"
@@ -120,7 +120,7 @@ def _as_xla(call: Any) -> Any:
         return call()
 
 
-def _watched(measured: Measured, result: Any) -> Run:
+def _watch_lanes(measured: Measured, result: Any) -> Run:
     """The frames of some lanes; the overlap is that of all accepted states."""
     q, v = (np.asarray(x) for x in (result.q, result.v))
     if q.ndim == 2:
@@ -136,7 +136,7 @@ class _Peers:
         from .peers import MujocoWorld
         from .rapier_world import RapierWorld
 
-        self.case, (model, state) = case, case.compiled(np.float64)
+        self.case, (model, state) = case, case.model_and_state(np.float64)
         states = case.states(state, FEW)
         self.q, self.v = np.asarray(states.q), np.asarray(states.v)
         mujoco = functools.partial(MujocoWorld, integrator=case.integrator, file=case.file)

@@ -58,7 +58,7 @@ class Case:
     driven: bool = False
     posture: tuple[float, float] | None = None
 
-    def compiled(self, dtype: Any) -> tuple[Model, State]:
+    def model_and_state(self, dtype: Any) -> tuple[Model, State]:
         model, state = carom.compile_scene(self._scene(), dtype=dtype)
         if self.posture:
             hinges = np.arange(model.topology.nv) >= 6  # behind the free root
@@ -101,7 +101,7 @@ class Case:
 
     def torques(self) -> Numbers:
         """Random torques (frames - 1, nv) of the file's motors, within what they give at most [N m, N]."""
-        effort = np.asarray(self.compiled(jnp.zeros(()).dtype)[0].motor_effort, np.float64)
+        effort = np.asarray(self.model_and_state(jnp.zeros(()).dtype)[0].motor_effort, np.float64)
         draws = np.random.default_rng(7).uniform(-1, 1, (round(self.duration / self.frame), len(effort)))
         return draws * np.where(np.isfinite(effort), effort, 0)
 
@@ -124,12 +124,12 @@ def _spun(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Number
     return np.tile(q, (lanes, 1)), v + rng.normal(size=(lanes, len(v)))
 
 
-def _nudged(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
+def _nudge(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
     """Every degree of freedom at a small random speed, 0.1 rad/s or m/s."""
     return np.tile(q, (lanes, 1)), v + 0.1 * rng.normal(size=(lanes, len(v)))
 
 
-def _shifted(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
+def _shift_boxes(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
     """Every box a little off the middle."""
     q = np.tile(q, (lanes, 1)).reshape(lanes, -1, 7)
     q[..., :2] += rng.uniform(-SIDEWAYS, SIDEWAYS, (*q.shape[:2], 2))
@@ -137,8 +137,8 @@ def _shifted(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Num
 
 
 def _off(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
-    """Every box a fifth as far off the middle as by `_shifted`: at most a fifth of the joints of a wall."""
-    shifted, _ = _shifted(rng, lanes, q, v)
+    """Every box a fifth as far off the middle as by `_shift_boxes`: at most a fifth of the joints of a wall."""
+    shifted, _ = _shift_boxes(rng, lanes, q, v)
     return q + (shifted - q) / 5, np.tile(v, (lanes, 1))
 
 
@@ -163,7 +163,7 @@ def _figure(file: str, step: float, driven: int = 0) -> Case:
     it.  step: of the file [s]; MuJoCo has the file's own settings."""
     frame = driven * step or FRAME
     return Case(
-        file, frame * max(1, round(1 / frame)), _nudged, ("overlap", "left"), {"f32": 0.02, "f64": 0.02}, max_dt=step,
+        file, frame * max(1, round(1 / frame)), _nudge, ("overlap", "left"), {"f32": 0.02, "f64": 0.02}, max_dt=step,
         steps={"MuJoCo": step}, scheme="semi_implicit", time_control="likely", integrator="the file's own", frame=frame,
         driven=driven > 0,
     )  # fmt: skip
@@ -172,7 +172,7 @@ def _figure(file: str, step: float, driven: int = 0) -> Case:
 def _robot(file: str, posture: tuple[float, float] | None = None) -> Case:
     """A robot of example-robot-data, with hulls in place of its meshes: it stands, held by its motors, or falls with
     these off."""
-    return Case(file, 1.0, _nudged, ("overlap",), {"f32": 0.02, "f64": 0.02}, steps={}, posture=posture)
+    return Case(file, 1.0, _nudge, ("overlap",), {"f32": 0.02, "f64": 0.02}, steps={}, posture=posture)
 
 
 def _robots() -> Path:
@@ -217,7 +217,8 @@ CASES: dict[str, Case] = {
         changes=_ALONE,
     ),
     "stack": Case(
-        "stack", 1.0, _shifted, ("moved", "overlap"), {"f32": 1e-3, "f64": 1e-3}, parameters={"n": BOXES}, middle=0.05
+        "stack", 1.0, _shift_boxes, ("moved", "overlap"), {"f32": 1e-3, "f64": 1e-3}, parameters={"n": BOXES},
+        middle=0.05,
     ),
     "pool_break": Case(
         "pool_break", 3.0, _struck, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-8}, middle=0.4,
@@ -233,10 +234,10 @@ CASES: dict[str, Case] = {
     ),
     "wall": Case(_wall, 1.0, _off, ("moved", "overlap"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}),
     "wall, shaken": Case(
-        _wall, 1.0, _nudged, ("overlap", "left"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}, window=STEP
+        _wall, 1.0, _nudge, ("overlap", "left"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}, window=STEP
     ),
     "pile": Case(
-        _pile, 12.0, _nudged, ("overlap", "left"), {"f32": 1e-2, "f64": 1e-2}, steps={"MuJoCo": STEP}, window=STEP
+        _pile, 12.0, _nudge, ("overlap", "left"), {"f32": 1e-2, "f64": 1e-2}, steps={"MuJoCo": STEP}, window=STEP
     ),
     "half_cheetah": _figure("half_cheetah.xml", 0.01),
     "ant": _figure("ant.xml", 0.01),
@@ -295,7 +296,7 @@ class Measured:
     """Measures states of a case, in f64, whoever made them."""
 
     def __init__(self, case: Case) -> None:
-        self.model, state = case.compiled(jnp.float64)
+        self.model, state = case.model_and_state(jnp.float64)
         zeros = (jnp.zeros((TOGETHER, *x.shape)) for x in (state.q, state.v))
         self.call = jax.jit(self._measure).lower(self.model, *zeros).compile()
 

@@ -31,7 +31,7 @@ from .by_need import Pairs, meet_near, volumes
 from .culling.volumes import Volume
 from .fcl_backend import fcl_proximities
 from .geometry.near import Near
-from .narrow import KERNELS, meet, ordered
+from .narrow import KERNELS, kernel_key, meet
 from .posed import Shapes, rows_first, shapes_at, shapes_known, shapes_picked
 from .proximities import Proximities
 
@@ -206,7 +206,7 @@ def _buckets(topology: Topology, groups: tuple[PairGroup, ...]) -> tuple[Bucket,
 
     sorted_by: dict[Any, list[tuple[int, int, bool, int]]] = {}
     for group in groups:
-        kinds, swap = ordered(*group.kinds)
+        kinds, swap = kernel_key(*group.kinds)
         first, second = (group.b, group.a) if swap else (group.a, group.b)
         for a, b, pair in zip(first.tolist(), second.tolist(), group.pair.tolist(), strict=True):
             sorted_by.setdefault((kinds, like(a), like(b)), []).append((a, b, swap, pair))
@@ -277,7 +277,7 @@ def _rows_of(
 def _rows_of_candidates(
     shapes: Shapes, group: PairGroup, near: Candidates, around: Surroundings | None
 ) -> tuple[_Part, _Part | None]:
-    kinds, swap = ordered(*group.kinds)
+    kinds, swap = kernel_key(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
     if shapes.model.topology.filtered:
         pair = jnp.where((pair >= 0) & _touches(shapes, jnp.maximum(pair, 0)), pair, -1)

@@ -34,9 +34,9 @@ import numpy as np
 
 from ..engine.model import Model
 from ..engine.topology import Topology
-from .host.fcl_boxes import Lane, near_pairs
+from .host.fcl_boxes import FclScene, near_pairs
 from .host.fcl_pair import TILT, pair_hits
-from .host.fcl_shapes import Body, bodies_of, fcl_library
+from .host.fcl_shapes import FclShape, bodies_of, fcl_library
 from .host.pair_rows import HostRow, blank, fill, pair_table
 from .host.planes import plane_rows
 from .proximities import Proximities
@@ -58,7 +58,7 @@ def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = 
     leads = [jnp.shape(x)[: jnp.ndim(x) - own] for own, xs in operands.items() for x in xs]
     batch, n = np.broadcast_shapes(*leads), pair_table(topology).capacity
 
-    def ranked(x: Any, own: int) -> jax.Array:
+    def add_batch_axes(x: Any, own: int) -> jax.Array:
         """x with as many batch axes as the result, so that another one in front fits all operands."""
         shape = jnp.shape(x)
         return jnp.reshape(x, (1,) * (len(batch) + own - len(shape)) + shape)
@@ -70,8 +70,9 @@ def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = 
     rows = out(n, kind=i32), out(n, kind=yes), out(n), out(n, 3), out(n, 3), out(n, 3)
     result = Proximities._make((*rows, out(kind=i32), out(kind=i32)))
     return jax.pure_callback(
-        partial(host_proximities, topology), result, ranked(positions, 2), ranked(rotations, 3),
-        ranked(model.shape_size, 2), ranked(model.points, 2), ranked(jnp.asarray(margin, dtype), 0),
+        partial(host_proximities, topology), result, add_batch_axes(positions, 2), add_batch_axes(rotations, 3),
+        add_batch_axes(model.shape_size, 2), add_batch_axes(model.points, 2),
+        add_batch_axes(jnp.asarray(margin, dtype), 0),
         vmap_method="expand_dims",
     )  # fmt: skip
 
@@ -90,16 +91,16 @@ def host_proximities(topology: Topology, *operands: Any) -> Proximities:
     one_geometry = all(np.prod(x.shape[:-2]) == 1 for x in arrays[2:4])
     made = blank(batch, pair_table(topology).capacity, np.asarray(operands[0]).dtype)
     with _LOCK:
-        bodies: tuple[list[Body], float] | None = None
+        bodies: tuple[list[FclShape], float] | None = None
         for index in np.ndindex(*batch):
             positions, rotations, sizes, points, margin = (x[index] for x in lanes)
             if bodies is None or not one_geometry:
                 bodies = bodies_of(topology, sizes, points)
-            fill(made, index, *_lane_rows(Lane(topology, *bodies, positions, rotations, float(margin))))
+            fill(made, index, *_lane_rows(FclScene(topology, *bodies, positions, rotations, float(margin))))
     return made
 
 
-def _lane_rows(lane: Lane) -> tuple[list[HostRow], bool]:
+def _lane_rows(lane: FclScene) -> tuple[list[HostRow], bool]:
     """All rows of a lane, and whether all that has pairs is finite."""
     fine, pairs, kinds = lane.finite(), lane.topology.pairs, lane.topology.shape_kinds
     rows: list[HostRow] = []

@@ -32,7 +32,7 @@ class MassProperties:
         R = rotation_matrix(quaternion)
         return MassProperties(self.mass, position + R @ self.com, R @ self.inertia @ R.T)
 
-    def scaled(self, mass: float) -> MassProperties:
+    def with_mass(self, mass: float) -> MassProperties:
         """The same body, denser or lighter, with this mass [kg]."""
         return MassProperties(mass, self.com, self.inertia * (mass / self.mass))
 
@@ -68,30 +68,30 @@ def mass_in_body_frame(shape: Shape, density: float = 1000.0, surface: Surface |
     return shape_mass(shape, density, surface).in_frame(*pose)
 
 
-def _centred(volume: float, *moments_per_volume: float) -> tuple[float, Array, Array]:
+def _centered_solid(volume: float, *moments_per_volume: float) -> tuple[float, Array, Array]:
     """A solid centred at its origin, from the diagonal of its inertia at mass 1."""
     return volume, np.zeros(3), volume * np.diag(moments_per_volume)
 
 
 def _sphere(s: Any, _: Surface | None):
     m = 2 / 5 * s.radius**2
-    return _centred(4 / 3 * np.pi * s.radius**3, m, m, m)
+    return _centered_solid(4 / 3 * np.pi * s.radius**3, m, m, m)
 
 
 def _box(s: Any, _: Surface | None):
     a, b, c = s.half_extents
-    return _centred(8 * a * b * c, (b * b + c * c) / 3, (a * a + c * c) / 3, (a * a + b * b) / 3)
+    return _centered_solid(8 * a * b * c, (b * b + c * c) / 3, (a * a + c * c) / 3, (a * a + b * b) / 3)
 
 
 def _ellipsoid(s: Any, _: Surface | None):
     a, b, c = s.radii
-    return _centred(4 / 3 * np.pi * a * b * c, (b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
+    return _centered_solid(4 / 3 * np.pi * a * b * c, (b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
 
 
 def _cylinder(s: Any, _: Surface | None):
     r, h = s.radius, s.half_length
     side = r * r / 4 + h * h / 3
-    return _centred(2 * np.pi * r * r * h, side, side, r * r / 2)
+    return _centered_solid(2 * np.pi * r * r * h, side, side, r * r / 2)
 
 
 def _capsule(s: Any, _: Surface | None):

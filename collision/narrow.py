@@ -41,7 +41,7 @@ KINDS = ("plane", "heightfield", "sphere", "capsule", "box", "cylinder", "ellips
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _attached(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
+def _attach(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
     """A row that was searched for, of shapes at the poses a and b. Its derivative is that of points fixed to them.
 
     The gap is the largest separation over all normals, and the smallest over all points, so its derivative is that
@@ -50,13 +50,13 @@ def _attached(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
     return row
 
 
-@_attached.defjvp
+@_attach.defjvp
 def _attached_derivative(foot: bool, primals: Any, tangents: Any) -> tuple[Near, Near]:
     row, a, b = primals
     _, da, db = tangents
     fixed = jax.lax.stop_gradient
     own = fixed(a.R.T @ row.normal), fixed(a.R.T @ (row.a - a.p)), fixed(b.R.T @ (row.b - b.p))
-    there = _attached(foot, *primals)
+    there = _attach(foot, *primals)
     normal_rate, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
     rate = normal_rate.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
     if foot:
@@ -104,7 +104,7 @@ KERNELS: dict[tuple[str, str], Kernel] = {
 TILE, SMALLEST = 512, 64  # pairs
 
 
-def ordered(kind_a: str, kind_b: str) -> tuple[tuple[str, str], bool]:
+def kernel_key(kind_a: str, kind_b: str) -> tuple[tuple[str, str], bool]:
     """The key of KERNELS for two kinds, and whether A and B must be exchanged for it."""
     swap = KINDS.index(kind_a) > KINDS.index(kind_b)
     return ((kind_b, kind_a) if swap else (kind_a, kind_b)), swap
@@ -130,12 +130,12 @@ def search(kinds: tuple[str, str], a: Some, b: Some) -> tuple[Near, ...]:
 
 def attach_to_poses(kinds: tuple[str, str], rows: tuple[Near, ...], a: Transform, b: Transform) -> tuple[Near, ...]:
     """The same rows with their derivative, from the poses of the shapes."""
-    return tuple(_attached(KERNELS[kinds].foot, row, a, b) for row in rows)
+    return tuple(_attach(KERNELS[kinds].foot, row, a, b) for row in rows)
 
 
 def swap_sides(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:
     """Rows of pairs whose shape A is the kernel's second where swapped (n, *batch or ones); None: nowhere."""
-    return rows if swapped is None else tuple(select(swapped, row.mirrored(), row) for row in rows)
+    return rows if swapped is None else tuple(select(swapped, row.flip(), row) for row in rows)
 
 
 def _in_world(run: Run, a: Some, b: Some) -> tuple[Near, ...]:

@@ -147,15 +147,15 @@ def clearance_used(
     batch = clearances.pair.shape[:-1]
     lead = len(batch)
 
-    def used(table: Array, rows: Any) -> Array:
+    def row_approach(table: Array, rows: Any) -> Array:
         pair, normal = jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
         a, b = (jnp.take_along_axis(table, k[..., None], -2) for k in shapes_of(model.topology, pair))
-        return jnp.moveaxis(_used(a, b, normal, jnp.asarray(convex)[pair]), -1, 0)
+        return jnp.moveaxis(_approach(a, b, normal, jnp.asarray(convex)[pair]), -1, 0)
 
     rows = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (clearances.pair, clearances.normal))
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
     checked = jnp.isfinite(jnp.moveaxis(clearances.room, -1, 0))
-    nearer = jnp.moveaxis(map_to_last(used, checked, table, rows), 0, -1)
+    nearer = jnp.moveaxis(map_to_last(row_approach, checked, table, rows), 0, -1)
     share = jnp.where(nearer > 0, nearer, 0.0) / jnp.where(
         clearances.room > 0, clearances.room, jnp.finfo(nearer.dtype).tiny
     )
@@ -227,7 +227,7 @@ def _table(model: Model, ways: _Ways) -> Array:
 
 
 @fence
-def _used(a: Array, b: Array, n: Vec3, convex: Array) -> Array:
+def _approach(a: Array, b: Array, n: Vec3, convex: Array) -> Array:
     """Approach of supporting planes (..., N) [m], from rows (..., N, 10) of the table."""
     ways = [Vec3.of(b[..., 3 * k : 3 * k + 3]) - Vec3.of(a[..., 3 * k : 3 * k + 3]) for k in range(3)]
     nearer = [jnp.where(convex, n.dot(way), norm(way)) for way in ways]

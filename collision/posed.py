@@ -25,7 +25,7 @@ from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.topology import Topology
 from .geometry.hull import Numbering, concatenate_hulls, hull_of, numbering
-from .geometry.solid import Ground, Solid
+from .geometry.solid import HeightGrid, Solid
 
 SHAPES = ("shape_size", "shape_position", "shape_quaternion", "points")
 
@@ -139,7 +139,7 @@ def _solids(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Solid:
         start, stop = shapes.topology.shape_points[index[0]]
         grid, window = shapes.topology.shape_grid[index[0]], shapes.topology.shape_window[index[0]]
         height = shapes.parameter("points")[start:stop, None, ..., 2]  # of each vertex, the same for all items
-        return Solid(size, ground=Ground(height, grid, window))
+        return Solid(size, ground=HeightGrid(height, grid, window))
     return Solid(size)
 
 

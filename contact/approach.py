@@ -26,7 +26,7 @@ from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
 from .contacts import Contacts
-from .determine import limited, phases, rests, touch_distance
+from .determine import limited_dofs, phases, rests, touch_distance
 from .gather_scatter import gather
 
 SLOW = 4.0  # rest speeds: the end of a slower slide is not looked for; the step's end has its velocity all the same
@@ -74,7 +74,7 @@ def touch_distances(model: Model, q: Array, v: Array, near: Proximities, within:
         gap, rate, *_ = _pairs(model, q, v, jnp.zeros_like(v), near)
         ways.append(touch_distance(model, gap, jnp.where(jnp.isfinite(gap), jnp.maximum(-rate, 0), 0), within))
     if limits:
-        ways.append(jnp.abs(jnp.moveaxis(v, -1, 0)[limited(model.topology)[0]]) * (2 * within))
+        ways.append(jnp.abs(jnp.moveaxis(v, -1, 0)[limited_dofs(model.topology)[0]]) * (2 * within))
     return jnp.concatenate(ways)
 
 
@@ -163,7 +163,7 @@ def _project_on_normal(n: Vec3, u: Vec3, a: Vec3) -> tuple[Array, Array]:
 
 
 def _limits(model: Model, q: Array, v: Array, dv: Array) -> list[tuple[Array, Array, Array]]:
-    dofs, coordinates, _ = limited(model.topology)
+    dofs, coordinates, _ = limited_dofs(model.topology)
     first = lambda x, index: jnp.moveaxis(x, -1, 0)[index]  # noqa: E731
     at, u, a = first(q, coordinates), first(v, dofs), first(dv, dofs)
     wide = lambda x: x.reshape(len(x), *(1,) * (at.ndim - x.ndim), *x.shape[1:])  # noqa: E731

@@ -143,7 +143,7 @@ def relative_velocity(rows: ContactJacobian, V: Array, every: bool = False) -> V
 
     every: compute all rows, not only up to the last active one. Functions that are transposed need this.
     """
-    few = len(rows.tree) if every else _uncounted(rows.J.x)
+    few = len(rows.tree) if every else _few_rows(rows.J.x)
     return map_to_last(_relative, _has_motion(rows), V, rows._replace(Y=None, K=None), few)  # type: ignore[arg-type]
 
 
@@ -159,7 +159,7 @@ def _has_motion(rows: ContactJacobian) -> Array:
     return rows.tree[:, 0] != rows.tree[:, 1]
 
 
-def _uncounted(J: Array) -> int:
+def _few_rows(J: Array) -> int:
     """Number of rows that are computed without counting the active ones first."""
     return VECTOR // J.dtype.itemsize if lane_programs() else NUMBERS // math.prod(J.shape[1:3])
 
@@ -186,7 +186,7 @@ def joint_impulses(rows: ContactJacobian, p: Vec3, n: int) -> Array:
 
 
 def _sum_over_contacts(rows: ContactJacobian, columns: Vec3, p: Vec3, n: int, every: bool = False) -> Array:
-    real, few = _has_motion(rows), len(rows.tree) if every else _uncounted(columns.x)
+    real, few = _has_motion(rows), len(rows.tree) if every else _few_rows(columns.x)
     each = map_to_last(_times_impulses, real, None, (columns, p), few)
     if rows.tree.shape[1] == 1:
         return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..collision.narrow import KERNELS, ordered
+from ..collision.narrow import KERNELS, kernel_key
 from ..collision.posed import Shapes, shapes_at
 from ..engine.algebra.bounded import map_first
 from ..engine.algebra.fence import fence
@@ -272,7 +272,7 @@ def share_among_sticking(model: Model, contacts: Contacts, b: Vec3, u: Vec3, h: 
     pair = jnp.where(near, contacts.pair, -1)
     count, x, y = jnp.zeros_like(pair), jnp.zeros_like(b.x), jnp.zeros_like(b.y)
     for shift in range(1 - most, most):  # the contacts of a pair are adjacent rows
-        other = jax.tree.map(lambda c, shift=shift: _shifted(c, shift), (pair, near, b.x, b.y))
+        other = jax.tree.map(lambda c, shift=shift: _shift_rows(c, shift), (pair, near, b.x, b.y))
         same = near & other[1] & (other[0] == pair)
         count = count + same
         x, y = (total + jnp.where(same, c, 0) for total, c in zip((x, y), other[2:], strict=True))
@@ -280,7 +280,7 @@ def share_among_sticking(model: Model, contacts: Contacts, b: Vec3, u: Vec3, h: 
     return Vec3(jnp.where(near, x / count, b.x), jnp.where(near, y / count, b.y), b.z)
 
 
-def _shifted(x: Array, by: int) -> Array:
+def _shift_rows(x: Array, by: int) -> Array:
     """Row k is row k + by of x, or zeros if there is none."""
     n = len(x)
     none = jnp.zeros_like(x, shape=(min(abs(by), n), *x.shape[1:]))
@@ -291,4 +291,4 @@ def _shifted(x: Array, by: int) -> Array:
 def _most_rows(topology: Topology) -> int:
     """The largest number of contacts of any pair of shapes."""
     kinds = {tuple(sorted((topology.shape_kinds[i], topology.shape_kinds[k]))) for i, k in topology.pairs}
-    return max((KERNELS[ordered(*pair)[0]].rows for pair in kinds), default=1)
+    return max((KERNELS[kernel_key(*pair)[0]].rows for pair in kinds), default=1)

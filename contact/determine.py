@@ -75,7 +75,7 @@ def determine(
     if limits:
         stops = _contacts_of_limits(model, q)
         if still is not None:
-            stops = stops._replace(active=stops.active & ~still[limited(model.topology)[0]])
+            stops = stops._replace(active=stops.active & ~still[limited_dofs(model.topology)[0]])
         contacts = _concatenate(contacts, stops._replace(active=stops.active & (stops.gap <= of_joints)))
     contacts = contacts if len(contacts.gap) else _one_inactive_row(contacts)
     return _compact(contacts, min(room, len(contacts.gap)), missing, in_order)
@@ -189,12 +189,12 @@ def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
 def _contacts_of_limits(model: Model, q: Array) -> Contacts:
     """One row for each degree of freedom that has a coordinate of its own: its nearer limit."""
     topology = model.topology
-    dofs, coordinates, links = limited(topology)
+    dofs, coordinates, links = limited_dofs(topology)
     first = lambda x, index: jnp.moveaxis(x, -1, 0)[index]  # noqa: E731
     at = first(q, coordinates)
     batch = at.shape[1:]
     lower, upper, e = (
-        jnp.broadcast_to(_widened(first(x, dofs), at), at.shape)
+        jnp.broadcast_to(_align_axes(first(x, dofs), at), at.shape)
         for x in (model.lower, model.upper, model.limit_restitution)
     )
     below, above = at - lower, upper - at
@@ -212,7 +212,7 @@ def _contacts_of_limits(model: Model, q: Array) -> Contacts:
     )  # fmt: skip
 
 
-def limited(topology: Topology) -> tuple[Any, Any, Any]:
+def limited_dofs(topology: Topology) -> tuple[Any, Any, Any]:
     """Degrees of freedom that may have limits, (n,) each: their numbers, their coordinates' and their links'."""
     rows = []
     for link, joint in enumerate(topology.joints):
@@ -227,7 +227,7 @@ def _column(index: Any, like: Array) -> Array:
     return jnp.asarray(index).reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def _widened(x: Array, like: Array) -> Array:
+def _align_axes(x: Array, like: Array) -> Array:
     return x.reshape(len(x), *(1,) * (like.ndim - x.ndim), *x.shape[1:])
 
 
@@ -238,7 +238,7 @@ def _concatenate(a: Contacts, b: Contacts) -> Contacts:
     batch = jnp.broadcast_shapes(a.gap.shape[1:], b.gap.shape[1:])
 
     def both(x: Array, y: Array) -> Array:
-        x, y = (jnp.broadcast_to(_widened(z, jnp.zeros((1, *batch))), (len(z), *batch)) for z in (x, y))
+        x, y = (jnp.broadcast_to(_align_axes(z, jnp.zeros((1, *batch))), (len(z), *batch)) for z in (x, y))
         return jnp.concatenate([x, y.astype(x.dtype)])
 
     code, needed = (jnp.broadcast_to(x, batch) for x in (a.code, a.needed))

@@ -91,10 +91,10 @@ def features(
     there: (C, *batch) active contacts.
     """
     model, topology = shapes.model, shapes.topology
-    size = Vec3(*(_picked(x, shape) for x in Vec3.of(shapes.parameter("shape_size")).xyz))
+    size = Vec3(*(_pick(x, shape) for x in Vec3.of(shapes.parameter("shape_size")).xyz))
     spot: Any = Spot(ZERO, ZERO, ZERO, size, model.gap_band, tilt, ZERO)
     if kinds - POINTLESS:
-        pose = jax.tree.map(lambda x: _picked(x, shape), shapes.pose)
+        pose = jax.tree.map(lambda x: _pick(x, shape), shapes.pose)
         spot = _spot(frame, pose, point, out, spot)
     result, every = None, topology.shape_kinds
     for kind in sorted(kinds):
@@ -110,7 +110,7 @@ def features(
     return result  # type: ignore[return-value]  # a topology with pairs has kinds
 
 
-def _picked(x: Array, index: Array) -> Array:
+def _pick(x: Array, index: Array) -> Array:
     missing = index.ndim - x.ndim
     return gather(x.reshape(x.shape[0], *(1,) * missing, *x.shape[1:]) if x.ndim > 1 else x, index, 0)
 

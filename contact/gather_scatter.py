@@ -41,14 +41,14 @@ def segment_sum(x: Array, index: Array, n: int, real: Array | None = None) -> Ar
             return jax.lax.fori_loop(0, len(x), lambda k, sums: _add_at(sums, x[k], index[k]), none)
         number = jnp.arange(1, len(x) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (real.ndim - 1))
         given = x, index, jnp.where(real, number, 0).max()
-        return loop(len(x), _unfinished, _add_row, given, (jnp.int32(0), none))[1]
+        return loop(len(x), _has_rows_left, _add_row, given, (jnp.int32(0), none))[1]
     if index.ndim == 1 + own:
         return none.at[index.reshape(-1)].add(x)
     others = jnp.meshgrid(*(jnp.arange(k) for k in x.shape), indexing="ij", sparse=True)
     return none.at[(index, *others[1:])].add(x)
 
 
-def _unfinished(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> Array:
+def _has_rows_left(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> Array:
     return carry[0] < given[2]
 
 

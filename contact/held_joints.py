@@ -17,7 +17,7 @@ from ..engine.loops.active_forces import loop_forces
 from ..engine.loops.forward import constrained, exact
 from ..engine.loops.jacobian import closed
 from ..engine.model import Model
-from .determine import limited
+from .determine import limited_dofs
 from .grips import has_rotor, lock_dofs
 
 
@@ -28,7 +28,7 @@ def lock_held_joints(model: Model, q: Array, v: Array, t: Array, motors: Array, 
     A rigid motor counts as at its target, whatever that is: it keeps its rate.
     """
     topology = model.topology
-    if not exact(topology) or not (any(topology.gripped) or len(limited(topology)[0])):
+    if not exact(topology) or not (any(topology.gripped) or len(limited_dofs(topology)[0])):
         return model, forces
     least, most = _bounds(model, q, v)
     held = least < most
@@ -49,7 +49,7 @@ def _bounds(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     effort = jnp.where(rigid & jnp.isinf(model.motor_kd), model.motor_effort, 0)
     against = -jnp.sign(v) * loss
     least, most = (jnp.where(rests, sign * loss, against) + sign * effort for sign in (-1, 1))
-    dofs, coordinates, _ = limited(topology)
+    dofs, coordinates, _ = limited_dofs(topology)
     at = jnp.zeros_like(v).at[dofs].set(q[coordinates])
     has = _among(dofs, topology.nv) & rests
     most = jnp.where(has & (at - model.lower <= model.gap_band), jnp.inf, most)

@@ -120,11 +120,11 @@ def simultaneous(
     plastic, _, other, _ = solve_cone(rows, V, jnp.zeros_like(bounce), contacts.friction, touching)
     p = _without_gain(rows, V, u, plastic, elastic, touching)
     after = relative_velocity(rows, V_after := apply_impulses(rows, V, p))
-    log = logged(touching & (p.z > 0), SimultaneousImpacts(u, after, p), energy)
+    log = impact_log(touching & (p.z > 0), SimultaneousImpacts(u, after, p), energy)
     return ResolvedImpacts(V_after, log, gravest(code, other))
 
 
-def logged(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impacts:
+def impact_log(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impacts:
     """The log of simultaneous impacts.
 
     felt: (C, *batch) bool, contacts with an impulse.

@@ -29,7 +29,7 @@ from .laws.table import law_named
 LEAST_IMPACTS, IMPACTS_EACH = 256, 2  # default limit of impacts at one instant: at least 256, 2 for each contact
 
 
-class Response(NamedTuple):
+class ImpactResponse(NamedTuple):
     """The result of the impacts.
 
     v: (*batch, nv) velocities after them.
@@ -54,7 +54,7 @@ def respond(
     max_impacts: int | None = None,
     max_logged: int | None = 64,
     u_n: Array | None = None,
-) -> Response:
+) -> ImpactResponse:
     """Resolves all impacts at the coordinates q (*batch, nq) and velocities v (*batch, nv).
 
     rows: the contact Jacobian, if it is known.
@@ -84,7 +84,7 @@ def respond(
         return ResolvedImpacts(V, Impacts.none(room, energy[None]), jnp.zeros_like(contacts.code))
 
     struck = jax.lax.cond(striking, strike, skip, V)
-    return Response(from_blocks(trees, struck.V), struck.log, struck.code)
+    return ImpactResponse(from_blocks(trees, struck.V), struck.log, struck.code)
 
 
 def most_impacts(topology: Topology) -> int:

@@ -22,7 +22,7 @@ from carom.scenes.running import record
 from carom.scenes.show.drawing import drawing_of, quaternions
 from carom.scenes.show.motion import extent
 from carom.scenes.show.page import page_text
-from carom.scenes.show.planes import clipped, patches
+from carom.scenes.show.planes import clip_polygon, patches
 
 # whose pages are written if PLAY says nothing: each compiles in seconds
 FEW = "double_pendulum heavy_top bouncing_ball pool_break andrews_squeezer peaucellier swing hexapod weightlifter"
@@ -103,7 +103,7 @@ def picture(scene: Any, model: Any, q: Any) -> bytes:
         if patch.plane.normal @ view[2] > 0:
             ring = patch.corners
             for side in np.vstack([np.eye(3)[:2], -np.eye(3)[:2]]):  # an endless ground ends not far from what is on it
-                ring = clipped(ring, side, float(side @ (low + high) / 2 - 0.8 * np.linalg.norm(size)))
+                ring = clip_polygon(ring, side, float(side @ (low + high) / 2 - 0.8 * np.linalg.norm(size)))
             axes.add_collection(PolyCollection([ring @ view[:2].T], facecolors=[patch.plane.colour], zorder=0))
     seen = [faces(drawing.meshes[x.mesh], x, places, turns, view) for x in drawing.shapes if x.solid]
     if seen:

@@ -185,7 +185,7 @@ class Forest:
 
             sums[source] = jax.tree.map(spread, contribution) + sums[source]
 
-    def matched(self, g: int) -> int | None:
+    def matching_group(self, g: int) -> int | None:
         """The parents' group when every link of g is the one child of the same row there, else None."""
         group = self.groups[g]
         if group.depth == 0 or len(self._runs[g]) != 1:

@@ -34,7 +34,7 @@ class JointParams:
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointType:
     """One row of the table.
 
     nq, nv: widths in q and v.  angles: number of the first coordinates that are angles.
@@ -165,7 +165,7 @@ def _components(q: Quat) -> Coordinates:
 
 
 def _normalize(q: Coordinates) -> Coordinates:
-    return _components(Quat(*q).normalized())
+    return _components(Quat(*q).to_unit())
 
 
 def _pull(phi: Coordinates, f: Coordinates, side: float) -> Coordinates:
@@ -182,19 +182,19 @@ def _log(q: Coordinates) -> Coordinates:
     return (phi.x, phi.y, phi.z)
 
 
-JOINTS: dict[str, Joint] = {
-    "fixed": Joint(0, 0, 0, _fixed, ()),
-    "revolute": Joint(1, 1, 1, _revolute, (0.0,)),
-    "prismatic": Joint(1, 1, 0, _prismatic, (0.0,)),
-    "screw": Joint(1, 1, 1, _screw, (0.0,)),
-    "cylindrical": Joint(2, 2, 1, _cylindrical, (0.0, 0.0)),
-    "universal": Joint(2, 2, 2, _universal, (0.0, 0.0), bias=_universal_bias),
-    "planar": Joint(3, 3, 1, _planar, (0.0, 0.0, 0.0), bias=_planar_bias),
-    "spherical": Joint(
+JOINTS: dict[str, JointType] = {
+    "fixed": JointType(0, 0, 0, _fixed, ()),
+    "revolute": JointType(1, 1, 1, _revolute, (0.0,)),
+    "prismatic": JointType(1, 1, 0, _prismatic, (0.0,)),
+    "screw": JointType(1, 1, 1, _screw, (0.0,)),
+    "cylindrical": JointType(2, 2, 1, _cylindrical, (0.0, 0.0)),
+    "universal": JointType(2, 2, 2, _universal, (0.0, 0.0), bias=_universal_bias),
+    "planar": JointType(3, 3, 1, _planar, (0.0, 0.0, 0.0), bias=_planar_bias),
+    "spherical": JointType(
         4, 3, 0, _spherical, (1.0, 0.0, 0.0, 0.0), advance=_spherical_advance, rate=_spherical_rate,
         bracket=_spherical_bracket, normalize=_normalize, displacement=_log, pull=lambda q, f: _pull(_log(q), f, -1.0),
     ),
-    "floating": Joint(
+    "floating": JointType(
         7, 6, 0, _floating, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), bias=_floating_bias, advance=_floating_advance,
         rate=_floating_rate, bracket=_floating_bracket, normalize=lambda q: (*q[:3], *_normalize(q[3:])),
         displacement=lambda q: (*_log(q[3:]), *q[:3]), pull=lambda q, f: (*_pull(_log(q[3:]), f[:3], 1.0), *f[3:]),

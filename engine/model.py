@@ -14,7 +14,7 @@ import jax
 from jax import Array
 
 from .display import Row, count, counts, display_as, lanes_text, names, numbers
-from .parameters import AXES, COMBINED, checked, gripped, is_array, pair_numbers, unread
+from .parameters import AXES, COMBINED, check_parameter, gripped_dofs, is_array, pair_numbers, unread
 from .shaped import Float
 from .topology import Topology
 
@@ -142,14 +142,14 @@ class Model:
                 raise ValueError(f"Model has no parameter {name!r}; it has {', '.join(sorted(known))}")
         topology = changes.get("topology", self.topology)
         for name in changes.keys() - {"topology"}:
-            changes[name] = checked(name, changes[name], getattr(self, name), topology)
+            changes[name] = check_parameter(name, changes[name], getattr(self, name), topology)
             if topology is self.topology and (reason := unread(name, topology)):
                 raise ValueError(f"Model.replace: {name} would change nothing: {reason}")
         for name in COMBINED.keys() & changes.keys():
             if (own := f"pair_{name}") not in changes:
                 changes[own] = pair_numbers(name, changes[name], getattr(self, own), topology)
         changed = replace(self, **changes)
-        grips = gripped(topology, changed.loss, changed.motor_kd, changes.keys())
+        grips = gripped_dofs(topology, changed.loss, changed.motor_kd, changes.keys())
         return changed if grips == topology.gripped else replace(changed, topology=replace(topology, gripped=grips))
 
     @property

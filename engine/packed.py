@@ -59,7 +59,7 @@ def once_a_model(function: Callable[[Model], T]) -> Callable[[Model], T]:
 
 
 @once_a_model
-def traced(model: Model) -> bool:
+def is_traced(model: Model) -> bool:
     """Return whether some parameter is a number of a program that is being traced."""
     return any(isinstance(x, jax.core.Tracer) for x in model.parameters.values())
 
@@ -71,10 +71,10 @@ def lanes_of(model: Model) -> tuple[int, ...]:
 
 
 @once_a_model
-def packed(model: Model) -> Packed | Model:
+def pack_model(model: Model) -> Packed | Model:
     """Pack a model; the model itself if it is traced, of several types or axes of lanes, or of many processes."""
     parameters = model.parameters
-    if traced(model) or len(lanes_of(model)) > 1 or len({x.dtype for x in parameters.values()}) > 1:
+    if is_traced(model) or len(lanes_of(model)) > 1 or len({x.dtype for x in parameters.values()}) > 1:
         return model
     if not all(getattr(x, "is_fully_addressable", True) for x in parameters.values()):
         return model
@@ -85,7 +85,7 @@ def packed(model: Model) -> Packed | Model:
         return Packed(jnp.asarray(np.concatenate(wide, -1)), model.topology, shapes)
 
 
-def unpacked(given: Any) -> Any:
+def unpack_model(given: Any) -> Any:
     """The model, of one lane, of a packed one; else the argument itself."""
     return given.model if isinstance(given, Packed) else given
 

@@ -64,7 +64,7 @@ def is_array(x: Any) -> bool:
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
-def checked(name: str, value: Any, old: Any, topology: Topology) -> Any:
+def check_parameter(name: str, value: Any, old: Any, topology: Topology) -> Any:
     """Check the value that replaces an old one: an array of the parameter's shape, with leading axes for lanes."""
     if not is_array(old):
         return value
@@ -96,7 +96,7 @@ def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
     return jnp.where(np.isin(np.arange(len(i)), ruled), old, new) if ruled else new
 
 
-def gripped(
+def gripped_dofs(
     topology: Topology, loss: Any, motor_kd: Any, changed: Iterable[str]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """`Topology.gripped` after some parameters are changed. A loss whose numbers are not known yet may be at any degree

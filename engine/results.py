@@ -124,7 +124,7 @@ FORMER = {
 }  # fmt: skip
 
 
-def renumbered(code: np.ndarray) -> np.ndarray:
+def renumber(code: np.ndarray) -> np.ndarray:
     """Codes (...) with the former numbers replaced."""
     code = np.asarray(code)
     return np.select([code == former for former in FORMER], [*FORMER.values()], code).astype(code.dtype)

@@ -45,7 +45,7 @@ def sum_into(x: Array, rows: Sequence[int], n: int) -> Array:
     return jnp.concatenate(pieces)
 
 
-def gathered(x: Array, targets: Sequence[int], n: int) -> Array:
+def sum_by_target(x: Array, targets: Sequence[int], n: int) -> Array:
     """Sums (n, ...) by gathers alone: row i adds the rows of x (len(targets), ...) whose target is i, in any order;
     negative ones are dropped. With a scatter a step would not be one function on a CPU."""
     mine: list[list[int]] = [[] for _ in range(n)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Kind(NamedTuple):
+class SensorKind(NamedTuple):
     """A kind of sensor.  at: its location, "site", "joint" or "bodies".  size: count of its numbers; 0: that depends.
     impulsive: whether impacts have a reading of their own, apart from smooth forces.
     sums: whether it reads the time between frames, not the instant at their end."""
@@ -18,14 +18,14 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "position": Kind("site", 3), "orientation": Kind("site", 4),
-    "linear_velocity": Kind("site", 3), "angular_velocity": Kind("site", 3),
-    "velocimeter": Kind("site", 3), "gyro": Kind("site", 3), "rangefinder": Kind("site", 0),
-    "accelerometer": Kind("site", 3, True, True),
-    "force": Kind("site", 3, True, True), "torque": Kind("site", 3, True, True),
-    "joint_position": Kind("joint", 0), "joint_velocity": Kind("joint", 0),
-    "joint_effort": Kind("joint", 0, True, True),
-    "touch": Kind("bodies", 1, True, True), "contact": Kind("bodies", 1, True),
+    "position": SensorKind("site", 3), "orientation": SensorKind("site", 4),
+    "linear_velocity": SensorKind("site", 3), "angular_velocity": SensorKind("site", 3),
+    "velocimeter": SensorKind("site", 3), "gyro": SensorKind("site", 3), "rangefinder": SensorKind("site", 0),
+    "accelerometer": SensorKind("site", 3, True, True),
+    "force": SensorKind("site", 3, True, True), "torque": SensorKind("site", 3, True, True),
+    "joint_position": SensorKind("joint", 0), "joint_velocity": SensorKind("joint", 0),
+    "joint_effort": SensorKind("joint", 0, True, True),
+    "touch": SensorKind("bodies", 1, True, True), "contact": SensorKind("bodies", 1, True),
 }  # fmt: skip
 
 

@@ -18,20 +18,20 @@ from ..engine.algebra.fence import lane_programs
 from ..engine.forward_only import forward_only
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
-from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
+from ..engine.packed import Packed, is_traced, lanes_of, pack_model, unpack_model
 from ..engine.shaped import Real
 from ..engine.state import State
 from .batch import some_lanes
 from .capacity import CapacityNeeds, with_enough_capacity
 from .clock import Frames, as_array
 from .control import Control, Orders, controller_of, hold_over_steps
-from .free import flown, run_free
+from .free import run_free, run_free_native
 from .lane_map import over_lanes
 from .motion.forces import Drive
 from .options import OptionKeywords, Options, check_seconds
-from .readouts.report import Report, reported, reporting, width, with_sensors
+from .readouts.report import Report, make_report, reporting, width, with_sensors
 from .recording import Record
-from .rollout import batched, has_limits
+from .rollout import broadcast_state, has_limits
 from .rules import Rules
 from .run import Ran, close_record, open_record, run, run_lane
 
@@ -73,7 +73,7 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
     check_seconds("dt", dt)
     options = Options.of(options, keywords)
     max_dt, window, max_ticks = options.max_dt, options.window, options.max_ticks
-    state = batched(model, state)
+    state = broadcast_state(model, state)
     rules = Rules.of(options, has_limits(model))
     rules.check(model)
     rules = reporting(rules, report or (), model.topology)
@@ -85,20 +85,22 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
     frames = Frames(interval, interval, as_array(1, jnp.int32))
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
     if given and not model.topology.pairs and not rules.limits and not rules.report:
-        alone = not (traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, rows))))
+        alone = not (is_traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, rows))))
         steps = max(1, math.ceil(dt / max_dt - 1e-9))
-        handed = model if lanes_of(model) or not lane_programs() else packed(model)
+        handed = model if lanes_of(model) or not lane_programs() else pack_model(model)
         room, readings = (), {}
-        after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
+        after, code = _advance_free((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
         most = max(TICKS, math.ceil(TICKS * 60 * dt)) if given and max_ticks is None else max_ticks or 100 * TICKS
         bounds = longest, as_array(most, np.int32), *(() if window is None else (as_array(window, dtype),))
-        numbers = packed(model) if lane_programs() else model, state, frames, rows, *bounds
+        numbers = pack_model(model) if lane_programs() else model, state, frames, rows, *bounds
 
         def some(rules: Rules, _: int, lanes: Any) -> Advanced:
-            return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
+            return _advance(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
 
-        inside_jit = any(isinstance(x, jax.core.Tracer) for x in (state.q, state.v, interval, longest)) or traced(model)
+        inside_jit = any(isinstance(x, jax.core.Tracer) for x in (state.q, state.v, interval, longest)) or is_traced(
+            model
+        )
         scene = None if inside_jit else model.topology  # what else may be traced is found out by `capacity.py`
         after, code, *room, readings = with_enough_capacity(
             some, rules, lambda ran: CapacityNeeds(*ran[1:4]), scene=scene
@@ -113,7 +115,7 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _advanced(
+def _advance(
     rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Any, *bounds: Array
 ) -> Advanced:
     """The state, the code, the contacts and near pairs met (`capacity.py`), and the report.
@@ -122,15 +124,15 @@ def _advanced(
 
     topology, dt = model.topology, frames.dt
 
-    def ended(ran: Ran) -> Advanced:
+    def finish(ran: Ran) -> Advanced:
         report: Report = {}
         if rules.report:
-            report = reported(rules.report, topology, close_record(ran.record).readings[..., -1, :], dt)
+            report = make_report(rules.report, topology, close_record(ran.record).readings[..., -1, :], dt)
         return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs, report
 
     def native(model: Packed | Model, state: State, rows: Any, record: Record) -> Advanced:
         inputs = jax.tree.map(Open, rows)
-        return ended(run_lane((rules, functions), model, state, inputs, open_record(record), frames, *bounds))
+        return finish(run_lane((rules, functions), model, state, inputs, open_record(record), frames, *bounds))
 
     record = Record.new(state, 1, 0, width(rules.report, topology))
     if lane_programs():
@@ -138,16 +140,16 @@ def _advanced(
     longest, most, *windows = bounds
     window = windows[0] if windows else None
     controller = controller_of(rows, functions)
-    return ended(run(rules, unpacked(model), state, frames, longest, controller, record, most, window=window))
+    return finish(run(rules, unpack_model(model), state, frames, longest, controller, record, most, window=window))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _flown(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
+def _advance_free(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
     """The step of a scene in which nothing can touch."""
     scheme, functions, substeps, alone = static
     if functions == Drive() and lane_programs():
-        after, _ = flown((scheme, 1, substeps, alone), model, state, frames, rows)
+        after, _ = run_free_native((scheme, 1, substeps, alone), model, state, frames, rows)
     else:
-        after, _ = run_free(scheme, unpacked(model), state, frames, 1, controller_of(rows, functions), substeps)
+        after, _ = run_free(scheme, unpack_model(model), state, frames, 1, controller_of(rows, functions), substeps)
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     return after, jnp.where(finite, results.OK, results.NOT_FINITE)

@@ -70,17 +70,17 @@ def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers
     lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
     each = -(-lanes // len(devices))
     if each * len(devices) > lanes:
-        numbers = _chosen(numbers, axes, range(each * len(devices)))
+        numbers = _take_lanes(numbers, axes, range(each * len(devices)))
     mesh = Mesh(np.array(devices), (LANE,))
     where = [NamedSharding(mesh, _spec(axis)) for axis in axes]
     leaves, tree = jax.tree.flatten(numbers)
     sharded = jax.tree.unflatten(tree, jax.device_put(leaves, where))
-    ran = _sharded(program, static, mesh, axes, *sharded)
+    ran = _run_sharded(program, static, mesh, axes, *sharded)
     return ran if each * len(devices) == lanes else jax.tree.map(lambda x: x[:lanes], ran)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _sharded(program: Program, static: Any, mesh: Mesh, axes: tuple[int, ...], *numbers: Any) -> Any:
+def _run_sharded(program: Program, static: Any, mesh: Mesh, axes: tuple[int, ...], *numbers: Any) -> Any:
     leaves, tree = jax.tree.flatten(numbers)
 
     def shard(*leaves: Array) -> Any:
@@ -103,7 +103,7 @@ def in_chunks(run: Callable[..., Any], chunk: int, devices: int, *numbers: Any) 
         return run(*numbers)
     gathered: Any = None
     for begin in _with_progress_bar(range(0, lanes, chunk), lanes):
-        part = jax.device_get(run(*_chosen(numbers, axes, range(begin, begin + chunk))))
+        part = jax.device_get(run(*_take_lanes(numbers, axes, range(begin, begin + chunk))))
         if gathered is None:
             gathered = jax.tree.map(lambda x: np.empty((lanes, *x.shape[1:]), x.dtype), part)
         for whole, x in zip(jax.tree.leaves(gathered), jax.tree.leaves(part), strict=True):
@@ -122,7 +122,7 @@ def at_hand(*arrays: Any) -> list[np.ndarray]:
 
 def some_lanes(numbers: Any, lanes: Any) -> Any:
     """The numbers of some lanes, by their indices; the last lane is repeated beyond the end."""
-    return _chosen(numbers, _axes(*numbers), lanes)
+    return _take_lanes(numbers, _axes(*numbers), lanes)
 
 
 def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> tuple[int, ...]:
@@ -132,7 +132,7 @@ def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> t
     return tuple(jax.tree.leaves((own, first, shared[0], drive, shared[1])))
 
 
-def _chosen(numbers: Any, axes: tuple[int, ...], lanes: Any) -> Any:
+def _take_lanes(numbers: Any, axes: tuple[int, ...], lanes: Any) -> Any:
     """The numbers of some lanes; behind the last one it is repeated."""
     which = np.minimum(np.array(lanes), numbers[1].t.shape[0] - 1)
     leaves, tree = jax.tree.flatten(numbers)

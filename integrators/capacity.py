@@ -172,21 +172,21 @@ def _run_with_capacity(
             return _run_with_capacity(run, *more, met, given, None, needed)
         which = np.array(some)
         again = _run_with_capacity(run, *more, met, given, which if lanes is None else lanes[which], [])
-        result = jax.tree.map(lambda x, new, which=which: _replaced(x, which, new), result, again)
+        result = jax.tree.map(lambda x, new, which=which: _replace_lanes(x, which, new), result, again)
     return result
 
 
-def _replaced(x: Any, lanes: np.ndarray, new: Any) -> Any:
+def _replace_lanes(x: Any, lanes: np.ndarray, new: Any) -> Any:
     if x.shape[1:] != new.shape[1:]:  # logs of different lengths
         rows = max(x.shape[1], new.shape[1])
-        x, new = _lengthened(x, rows), _lengthened(new, rows)
+        x, new = _lengthen(x, rows), _lengthen(new, rows)
     if isinstance(x, np.ndarray):
         x[lanes] = new
         return x
     return x.at[lanes].set(new)
 
 
-def _lengthened(x: Any, rows: int) -> Any:
+def _lengthen(x: Any, rows: int) -> Any:
     """x (lanes, E, ...) with as many rows, the new ones blank (`Record.new`)."""
     more = [(0, 0), (0, rows - x.shape[1])] + [(0, 0)] * (x.ndim - 2)
     blank = 0 if jnp.issubdtype(x.dtype, jnp.floating) else -1

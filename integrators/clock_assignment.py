@@ -112,7 +112,7 @@ def separate_islands(
         by_rotation = jnp.where(swing > 0, jnp.minimum(swing * angle, 2 * full), 0)
         return jnp.where(tree < len(body.s), SURE * (way + by_rotation), 0)
 
-    def tied(island: Array) -> tuple[Array, Array]:
+    def join_islands(island: Array) -> tuple[Array, Array]:
         """Islands after joining all that may meet, and whether any body may touch a pair without a row."""
         way = ways(island)
         meet = both & ~(gap > way[a] + way[b])
@@ -134,7 +134,7 @@ def separate_islands(
 
     def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         island, _, _ = carry
-        new, far = tied(island)
+        new, far = join_islands(island)
         return new, (new != island).any(), far
 
     alone = jnp.arange(len(body.s), dtype=jnp.int32)

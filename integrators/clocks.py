@@ -104,7 +104,7 @@ class OneClock(NamedTuple):
         """Clock (ns,) of each shape, T for statics; None for a single clock."""
         return None
 
-    def shared(self, x: Array) -> Array:
+    def of_clocks(self, x: Array) -> Array:
         """The value of each clock, from values (*batch), or (T,) by `of_shapes`."""
         return x
 
@@ -131,7 +131,7 @@ class IslandClocks(NamedTuple):
         return self._of(jnp.add, tree, x, 0)
 
     def of_contacts(self, tree: Array, x: Array) -> Array:
-        return _padded(x)[tree.min(1)]
+        return _append_world(x)[tree.min(1)]
 
     def of_dofs(self, topology: Topology, x: Array) -> Array:
         return x[_tree_of(topology, topology.v_start)]
@@ -140,10 +140,10 @@ class IslandClocks(NamedTuple):
         return x[_tree_of(topology, topology.q_start)]
 
     def of_trees(self, x: Array) -> Array:
-        return _padded(x)
+        return _append_world(x)
 
     def of_blocks(self, x: Array) -> Array:
-        return _padded(x)[:, None]
+        return _append_world(x)[:, None]
 
     def either(self, yes: Array, x: Any, y: Any) -> Any:
         return jnp.where(yes if x.ndim == 1 else self.of_blocks(yes), x, y)
@@ -169,9 +169,9 @@ class IslandClocks(NamedTuple):
 
     def of_shapes(self, topology: Topology) -> Array | None:
         tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # of link -1 it is the world, the last
-        return _padded(self.island, len(self.island))[tree]
+        return _append_world(self.island, len(self.island))[tree]
 
-    def shared(self, x: Array) -> Array:
+    def of_clocks(self, x: Array) -> Array:
         return x[self.island]
 
     def along(self, model: Model, q: Array, v: Array, h: Array) -> Array:
@@ -179,7 +179,7 @@ class IslandClocks(NamedTuple):
 
     def _of(self, how: Callable[[Array, Array], Array], tree: Array, x: Array, neutral: float) -> Array:
         trees = len(self.island)
-        of_contact = _padded(self.island, trees)[tree.min(1)]  # the world is the last
+        of_contact = _append_world(self.island, trees)[tree.min(1)]  # the world is the last
         return segment_reduce(how, x, of_contact, trees, neutral)[self.island]
 
 
@@ -187,7 +187,7 @@ Clocks = OneClock | IslandClocks
 ONE = OneClock()
 
 
-def _padded(x: Array, last: Any = 0) -> Array:
+def _append_world(x: Array, last: Any = 0) -> Array:
     """x with an entry for the world appended."""
     return jnp.concatenate([x, jnp.full_like(x[:1], last)])
 

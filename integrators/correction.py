@@ -179,15 +179,17 @@ def _least_change(
 
     J Y may be singular (four corners on a floor), so DAMPING K is added to it. One step of refinement follows.
     """
-    first = _damped(clocks, rows, wanted, directions, like)
+    first = _solve_damped(clocks, rows, wanted, directions, like)
     left = jax.tree.map(
         lambda way, x, u: jnp.where(way, x - u, 0), directions, wanted, relative_velocity(rows, first.change)
     )
-    second = _damped(clocks, rows, left, directions, like)
+    second = _solve_damped(clocks, rows, left, directions, like)
     return first.change + second.change, first.p + second.p
 
 
-def _damped(clocks: Clocks, rows: ContactJacobian, wanted: Vec3, directions: Vec3, like: Array) -> _ConjugateGradient:
+def _solve_damped(
+    clocks: Clocks, rows: ContactJacobian, wanted: Vec3, directions: Vec3, like: Array
+) -> _ConjugateGradient:
     """`_least_change` without refinement: conjugate gradients on J Y + DAMPING K."""
     none = jnp.zeros_like(wanted.z)
 

@@ -96,7 +96,7 @@ def frame(
     bounds: () length of the frame [s], longest step [s], most ticks, and length of windows [s] if there are any.
     """
     (rules, most_impacts, sleeps), (dt, max_dt, max_ticks, *windows) = static, bounds
-    model, interval = rules.paced(model, max_dt), Frames(dt, dt, jnp.int32(1))
+    model, interval = rules.adapt_rest_speed(model, max_dt), Frames(dt, dt, jnp.int32(1))
     controller = lambda *_: drive  # noqa: E731
     start = first_lane(rules, model, state, interval, controller, windows[0] if windows else None, island)
     most = sum((2 * dt / window for window in windows), start=0.0) + max_ticks * (1 + len(windows))
@@ -116,7 +116,7 @@ def frame(
         ticked = tick(rules, model, lane, interval, max_dt, controller)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
         rested = _touching(lane.ready.contacts, ticked.step.resting, ticked.step.impulse)
-        carried, rows = _appended(carried, rows, rested, accepted & ~lane.fresh)
+        carried, rows = _append_rows(carried, rows, rested, accepted & ~lane.fresh)
         record = ticked.log_impacts(record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
         before = jax.tree.map(lambda new, old: jnp.where(ticks == 0, new, old), there, before)
@@ -150,7 +150,7 @@ def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> T
     return Touching(jnp.where(real, contacts.pair, -1), *(jnp.stack(v.xyz, -1) for v in vectors))
 
 
-def _appended(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[Touching, Array]:
+def _append_rows(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[Touching, Array]:
     """The log, whose first rows () are real, with those of a step if they are to be kept; and how many are real then.
 
     They go behind the others. Where there is no room, what a pair does is added to what it did in the log's last rows.

@@ -15,7 +15,7 @@ from ..engine.model import Model
 from ..engine.native.blocks import side_by_side
 from ..engine.native.open_arrays import Open, OpenRecord
 from ..engine.native.primitive import native
-from ..engine.packed import Packed, unpacked
+from ..engine.packed import Packed, unpack_model
 from ..engine.state import State
 from .clock import Frames
 from .control import controller_of
@@ -65,7 +65,7 @@ def _block(
 
     rows: the drive from frame to frame, in `Open`.  log: (F, W, nq + nv + 1).
     """
-    model: Model = unpacked(given)
+    model: Model = unpack_model(given)
     controller = controller_of(jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open)), Drive())
 
     def write(log: Array, k: Array, state: State) -> Array:
@@ -150,7 +150,7 @@ def _lane(
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def flown(
+def run_free_native(
     static: tuple[str, int, int, bool], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> tuple[State, tuple[Array, Array, Array]]:
     """`run_free` as machine code, and itself where it is differentiated.
@@ -162,16 +162,16 @@ def flown(
         return fly(scheme, model, state, frames, count, rows, substeps)
     nq, width = state.q.shape[-1], state.q.shape[-1] + state.v.shape[-1] + 1
     log = jnp.zeros((count + 1, width), state.q.dtype)
-    final, log = _lane((scheme, count, substeps), unpacked(model), state, frames, rows, log)
+    final, log = _lane((scheme, count, substeps), unpack_model(model), state, frames, rows, log)
     q, v, t = jnp.split(log, (nq, width - 1), -1)
     return final, (t[..., 0], q, v)
 
 
-@flown.defjvp
+@run_free_native.defjvp
 def _(static: tuple[str, int, int, bool], primals: Any, tangents: Any) -> Any:
     scheme, count, substeps, _ = static
 
     def run(model: Packed | Model, state: State, frames: Frames, rows: Drive) -> Any:
-        return run_free(scheme, unpacked(model), state, frames, count, controller_of(rows, Drive()), substeps)
+        return run_free(scheme, unpack_model(model), state, frames, count, controller_of(rows, Drive()), substeps)
 
     return jax.jvp(run, primals, tangents)

@@ -27,7 +27,7 @@ def islands(topology: Topology, tree: Array, touching: Array) -> Array:
     n, lanes = trees_of(topology).n, (1,) * (touching.ndim - 1)
     number = jnp.arange(n, dtype=jnp.int32).reshape(n, *lanes)
     of_contact = (tree[:, :, None] == number).any(1)  # (C, T, *batch)
-    coupled = np.array(_coupled(topology)).reshape(-1, n, *lanes)
+    coupled = np.array(_loop_couplings(topology)).reshape(-1, n, *lanes)
     ties = jnp.concatenate(
         [of_contact & touching[:, None], jnp.broadcast_to(coupled, (len(coupled), *of_contact.shape[1:]))]
     )
@@ -44,7 +44,7 @@ def islands(topology: Topology, tree: Array, touching: Array) -> Array:
 
 def _of_one_lane(topology: Topology, tree: Array, touching: Array) -> Array:
     """`islands`, tie by tie until no tree changes its island."""
-    coupled = [[k for k, is_tied in enumerate(row) if is_tied] for row in _coupled(topology)]
+    coupled = [[k for k, is_tied in enumerate(row) if is_tied] for row in _loop_couplings(topology)]
     ties = jnp.concatenate([tree.astype(jnp.int32), jnp.array(coupled, jnp.int32).reshape(-1, 2)])
     real = jnp.concatenate([touching, jnp.ones(len(coupled), bool)]) & (ties < trees_of(topology).n).all(1)
     which, count = indices_of(real)
@@ -62,7 +62,7 @@ def _of_one_lane(topology: Topology, tree: Array, touching: Array) -> Array:
     return jax.lax.while_loop(lambda carry: carry[1], spread, start)[0]
 
 
-def _coupled(topology: Topology) -> list[list[bool]]:
+def _loop_couplings(topology: Topology) -> list[list[bool]]:
     """A row for each loop whose forces act between trees: which these are."""
     of_link, n = trees_of(topology).of_link, trees_of(topology).n
     ends = [{int(of_link[loop.a]), int(of_link[loop.b])} - {n} for loop in topology.loops if min(loop.a, loop.b) >= 0]

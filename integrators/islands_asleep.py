@@ -63,7 +63,7 @@ def wake_islands(island: Array, contacts: Contacts, rows: ContactJacobian) -> tu
     touched = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
 
     def wake() -> Array:
-        called = _named(touched, len(island))
+        called = _is_listed(touched, len(island))
         mine = jnp.take_along_axis(called, jnp.maximum(island, 0), 0)
         return jnp.where(mine, -1, island)
 
@@ -110,7 +110,7 @@ def put_to_sleep(
             (v < speed) & (abs(before.v) < speed) & (dv < ACCELERATION * speed) & (motors == 0), topology.v_start
         )
         touching = jnp.where(in_envelope(model, contacts)[:, None], rows.tree, -1)  # (C, 2, *batch)
-        still |= slow & quiet & _named(touching, len(island))
+        still |= slow & quiet & _is_listed(touching, len(island))
 
     def sleep() -> Array:
         own = islands(topology, rows.tree, in_envelope(model, contacts))
@@ -120,7 +120,7 @@ def put_to_sleep(
     return jax.lax.cond((still & (island < 0)).any(), sleep, lambda: island)
 
 
-def _named(numbers: Array, n: int) -> Array:
+def _is_listed(numbers: Array, n: int) -> Array:
     """Return which of the numbers 0 to n - 1 there are in an array (C, 2, *batch), as (n, *batch) bool."""
     if lane_programs() and numbers.ndim == 2:
         which, count = indices_of((numbers >= 0).any(1))

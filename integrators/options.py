@@ -115,14 +115,14 @@ class Options:
 
     def replace(self, **changes: Unpack[OptionKeywords]) -> Options:
         """The same, with these changed."""
-        return _replaced(self, changes) if changes else self
+        return _with_changes(self, changes) if changes else self
 
     @staticmethod
     def of(options: Options | None, keywords: OptionKeywords) -> Options:
         """The options a call was given: `options`, and what its keywords say otherwise."""
         if options is not None and not isinstance(options, Options):
             raise TypeError(f"options is {options!r}; it must be carom.Options(...)")
-        return _replaced(USUAL if options is None else options, keywords) if keywords else options or USUAL
+        return _with_changes(USUAL if options is None else options, keywords) if keywords else options or USUAL
 
     def __post_init__(self) -> None:
         check_seconds("max_dt", self.max_dt)
@@ -161,7 +161,7 @@ def spread(keywords: dict[str, Any]) -> dict[str, Any]:
     return given if options is None else vars(Options.of(options, {})) | given
 
 
-def _replaced(options: Options, changes: Any) -> Options:
+def _with_changes(options: Options, changes: Any) -> Options:
     for word in changes:
         if word not in NAMES:
             near = get_close_matches(word, NAMES, n=1)

@@ -158,7 +158,7 @@ def _step_limits(
     if any(model.topology.gripped):  # a held joint does not move
         dv = jnp.where(at_wish(model, drive.motors, state.v), 0, dv)
     touch = touch_time(model, state.q, state.v, dv * bend(rules.scheme), near, rules.limits, soon, of_shape)
-    return clocks.shared(longest), clocks.shared(touch), room
+    return clocks.of_clocks(longest), clocks.of_clocks(touch), room
 
 
 def _clearances(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Clearances | None:

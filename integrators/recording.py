@@ -106,7 +106,7 @@ class Record(NamedTuple):
         record = jax.lax.fori_loop(0, logged.max(), write, self)
         return record._replace(missed=self.missed + impacts.count - logged)
 
-    def _inserted(self, floats: Array, wholes: Array) -> Record:
+    def _insert(self, floats: Array, wholes: Array) -> Record:
         """The record with a row (18,), (5,) inserted in order of time; there must be room for it."""
         room = self.room[1]
 

@@ -21,18 +21,18 @@ from ..engine.forest import Forest
 from ..engine.forward_only import forward_only
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
-from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
+from ..engine.packed import Packed, is_traced, lanes_of, once_a_model, pack_model, unpack_model
 from ..engine.shaped import Float, Int, Real
 from ..engine.state import State
 from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
 from .capacity import NO_LOG, CapacityNeeds, LogCapacity, with_enough_capacity
 from .clock import Frames, as_array
 from .control import Control, Orders, controller_of
-from .free import flown, run_free
+from .free import run_free, run_free_native
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
 from .options import WHOLE, OptionKeywords, Options
-from .readouts.report import Report, reported, reporting, width, with_sensors
+from .readouts.report import Report, make_report, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
 from .rules import Rules
 from .run import Ran, close_record, open_record, run, run_lane
@@ -184,7 +184,7 @@ def rollout(
         raise ValueError('rollout: reverse needs resting="solve" or "penalty"; trains of micro-collisions have no end')
     if reverse and report:
         raise ValueError("rollout: a report has no derivative in reverse mode: leave out report or reverse")
-    state = batched(model, state)
+    state = broadcast_state(model, state)
     rules = Rules.of(options, has_limits(model))
     rules.check(model)
     rules = reporting(rules, report, model.topology)
@@ -200,11 +200,11 @@ def rollout(
     else:
         substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
         alone = not (
-            traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, orders.rows)))
+            is_traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, orders.rows)))
         )
         program, static, bounds = _without_contacts, (orders.functions, len(times), substeps, alone), ()
     contacts = program is _with_contacts
-    handed = packed(model) if lane_programs() and (contacts or not lanes_of(model)) else model
+    handed = pack_model(model) if lane_programs() and (contacts or not lanes_of(model)) else model
     numbers = (handed, state, frames, orders.rows, *bounds)
     new = _nothing()  # a control function may hold numbers of the program around it, though no argument is one
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
@@ -223,7 +223,7 @@ def rollout(
     known = inside_jit or getattr(state.t, "is_fully_addressable", True)  # else other processes hold lanes too
     log = LogCapacity.of(state.t.size, options.max_events) if contacts else NO_LOG
     scene = None if inside_jit else model.topology
-    result = with_enough_capacity(some, rules, _met, log, scene) if known else some(rules, log.rows, None)
+    result = with_enough_capacity(some, rules, _capacity_needs, log, scene) if known else some(rules, log.rows, None)
     if contacts and not reverse:
         result = forward_only(result, _FORWARD)
     if report:
@@ -241,7 +241,7 @@ def _nothing() -> Array:
     return jnp.zeros(())
 
 
-def _met(run: Rollout) -> CapacityNeeds:
+def _capacity_needs(run: Rollout) -> CapacityNeeds:
     return CapacityNeeds(run.code, run.stats.contacts, run.stats.pairs, run.events.count, run.events.missed)
 
 
@@ -274,12 +274,12 @@ def _with_contacts(
     if iterations is None and lane_programs():
         ran = over_lanes(native, model, state, rows, record)
     else:
-        ran = one_by_one(reversible, unpacked(model), state, rows)
+        ran = one_by_one(reversible, unpack_model(model), state, rows)
     t, q, v = frames_of(topology, ran.record, ran.reached)
     report = {}
     if rules.report:
         dt = jnp.diff(t, axis=-1, prepend=t[..., :1])
-        report = reported(rules.report, topology, ran.record.readings + 0 * t[..., None], dt)
+        report = make_report(rules.report, topology, ran.record.readings + 0 * t[..., None], dt)
     counts = ran.counts
     stats = Stats(
         counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, ran.useful,
@@ -294,10 +294,10 @@ def _without_contacts(
 ) -> Rollout:
     rules, _, functions, slots, substeps, alone = static
     if functions == Drive() and lane_programs():
-        final, (t, q, v) = flown((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
+        final, (t, q, v) = run_free_native((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
     else:
         controller = controller_of(rows, functions)
-        final, (t, q, v) = run_free(rules.scheme, unpacked(model), state, frames, slots - 1, controller, substeps)
+        final, (t, q, v) = run_free(rules.scheme, unpack_model(model), state, frames, slots - 1, controller, substeps)
     well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
     code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
     none = jnp.zeros(state.t.shape, jnp.int32)
@@ -348,7 +348,7 @@ def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:
     return intervals
 
 
-def batched(model: Model, state: State) -> State:
+def broadcast_state(model: Model, state: State) -> State:
     """The state with one lane for each lane of the model, and its clock too."""
     topology, q, v, t = model.topology, state.q, state.v, state.t
     arrays = isinstance(q, Array) and isinstance(v, Array) and isinstance(t, Array)

@@ -42,7 +42,7 @@ class Rules:
     clocks: str = "auto"
     report: tuple[str, ...] = ()
 
-    def paced(self, model: Model, h: Array) -> Model:
+    def adapt_rest_speed(self, model: Model, h: Array) -> Model:
         """The model with the rest speed for steps of length h [s]; some models of resting contact need a higher one."""
         return model.replace(rest_speed=resting_named(self.resting).slow(model, h))
 
@@ -65,14 +65,14 @@ class Rules:
         try:
             return _once(options, limits)
         except TypeError:  # a number that is traced has no hash
-            return _made(options, limits)
+            return _from_options(options, limits)
 
 
-def _made(options: Options, limits: bool) -> Rules:
+def _from_options(options: Options, limits: bool) -> Rules:
     return Rules(limits=limits, **{name: getattr(options, name) for name in STATIC})
 
 
-_once = functools.lru_cache(256)(_made)
+_once = functools.lru_cache(256)(_from_options)
 STATIC = tuple(name for name in NAMES if name in Rules.__dataclass_fields__)
 
 

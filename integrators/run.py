@@ -18,7 +18,7 @@ from ..engine.model import Model
 from ..engine.native.open_arrays import Open, OpenRecord
 from ..engine.native.primitive import native
 from ..engine.native.program import in_derivative
-from ..engine.packed import Packed, unpacked
+from ..engine.packed import Packed, unpack_model
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..engine.state import State
 from .clock import Frames
@@ -77,7 +77,7 @@ def run(
     sleeps: whether lanes may sleep.  window: () how long windows are [s]; None: there are none.
     cuts: whether islands go by clocks of their own, of one scene.
     """
-    model = rules.paced(model, max_dt)
+    model = rules.adapt_rest_speed(model, max_dt)
     clocks = one_island(model.topology) if cuts else ONE
     first = first_lane(rules, model, state, frames, controller, window, clocks=clocks, max_dt=max_dt)
     record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
@@ -143,8 +143,8 @@ def run_lane(
     sleeps = may_sleep(model.topology, functions) and not rules.report
     cuts = clocks_may_differ(rules, model.topology) and functions == Drive() and window is None and not in_derivative()
     ran = run(
-        rules, unpacked(model), state, frames, max_dt, controller_of(rows, functions), record, max_ticks, sleeps=sleeps,
-        window=window, cuts=cuts,
+        rules, unpack_model(model), state, frames, max_dt, controller_of(rows, functions), record, max_ticks,
+        sleeps=sleeps, window=window, cuts=cuts,
     )  # fmt: skip
     return ran._replace(record=open_record(ran.record))
 

@@ -11,7 +11,7 @@ from jax.lax import stop_gradient
 
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.loops.forward import exact as exactly_held
-from ..engine.loops.projection import projected
+from ..engine.loops.projection import project
 from ..engine.model import Model
 from ..engine.state import State
 from .motion.exact import exact
@@ -37,7 +37,7 @@ def step_and_close(name: str, model: Model, state: State, h: Any, *acting: Any) 
     after = SCHEMES[name](model, state, h, *acting)
     if not (exactly_held(model.topology) and model.topology.hold == "projection"):
         return after, None
-    q, v = projected(model, after.q, after.v, after.t)
+    q, v = project(model, after.q, after.v, after.t)
     return State(q, v, after.t), stop_gradient(_loop_drift(model, q, v - after.v, v))
 
 

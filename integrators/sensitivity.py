@@ -47,7 +47,7 @@ from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
 from ..contact.gather_scatter import gather
 from ..contact.grips import lock_dofs
-from ..engine.algebra.bounded import differentiated_once, filled, is_zero
+from ..engine.algebra.bounded import differentiated_once, instantiate_zeros, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
@@ -190,8 +190,8 @@ def _derivative(rules: Rules, primals: Any, tangents: Any) -> Any:
         changed = jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)])
         return detect_and_determine(rules, changed, replace(tried.state, q=q), look_within, _window_length(lane), still)
 
-    d: Proposal = filled(tangents[2], tried)
-    late = filled(tangents[1].late, lane.late)
+    d: Proposal = instantiate_zeros(tangents[2], tried)
+    late = instantiate_zeros(tangents[1].late, lane.late)
     numbers, changes = [fields[k] for k in varied], [slopes[k] for k in varied]
     there, linear = jax.linearize(look, tried.state.q, *numbers)
     if rules.time_control != "fixed":  # with fixed steps, an impact does not end a step

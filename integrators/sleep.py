@@ -38,7 +38,7 @@ def follows_time(model: Model) -> bool:
 
 
 @jax.custom_jvp
-def unchanged(before: Lane, after: Lane) -> Array:
+def is_unchanged(before: Lane, after: Lane) -> Array:
     """Return whether a tick changed nothing, (*batch)."""
 
     def numbers(lane: Lane) -> Any:
@@ -51,7 +51,7 @@ def unchanged(before: Lane, after: Lane) -> Array:
     return jnp.stack([*each, ~before.fresh]).all(0)
 
 
-@unchanged.defjvp
+@is_unchanged.defjvp
 def _never(primals: Any, tangents: Any) -> Any:
     fresh = primals[0].fresh
     return jnp.zeros_like(fresh), np.zeros(fresh.shape, jax.dtypes.float0)

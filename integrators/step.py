@@ -34,9 +34,9 @@ from .proposal import Proposal, initial_proposal, propose
 from .recording import Record
 from .rules import Rules
 from .sensitivity import detect_and_determine, detect_at_impact_time, detection_ranges
-from .sleep import unchanged
+from .sleep import is_unchanged
 from .striking import TimedImpacts, impacts_at_window_start, resolve_impacts
-from .time_control import decide, stalled, step_to_try
+from .time_control import decide, is_stalled, step_to_try
 from .window import left_to_window, load_after
 
 
@@ -93,7 +93,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         window_impacts = impacts_at_window_start(model, lane, step, accepted)
         strikes = accepted & ~left_to_window(lane, verdict.search, step.window) & ~wakes
         moving = clocks.under_way(rows.tree, contacts, step.h, lane.fresh)
-        ended = clocks.of_contacts(rows.tree, stalled(lane))
+        ended = clocks.of_contacts(rows.tree, is_stalled(lane))
         response = resolve_impacts(rules, model, step.state, moving, rows, verdict.u_n, strikes, ended)
         done = (clock.frame > frames.count) & ~wakes
         with jax.named_scope("prepare"):
@@ -113,7 +113,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         count = response.impacts.count if window_impacts is None else response.impacts.count + window_impacts.count
         new = Lane(ready, verdict.search, clock, count_tick(count), code, done, wakes, late, awake, island, new_clocks)
         all_went = clocks.of_all(step.h > 0)  # a tree that waits for others is not asleep
-        return new._replace(asleep=unchanged(lane, new) & all_went), response.impacts, window_impacts
+        return new._replace(asleep=is_unchanged(lane, new) & all_went), response.impacts, window_impacts
 
     def reject() -> tuple[Lane, Impacts, Impacts | None]:
         code = jnp.where(stopped, gravest(lane.code, step.code, contacts.code, verdict.code), lane.code)

@@ -12,8 +12,8 @@ from jax import Array
 from ..contact.contacts import Contacts
 from ..contact.determine import would_bounce
 from ..contact.events import Impacts
-from ..contact.impact import logged
-from ..contact.respond import Response, respond
+from ..contact.impact import impact_log
+from ..contact.respond import ImpactResponse, respond
 from ..engine.dynamics.energy import energy as energy_of
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
@@ -39,7 +39,7 @@ class TimedImpacts(NamedTuple):
 @functools.partial(jax.jit, static_argnums=0)
 def resolve_impacts(
     rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, u_n: Array, now: Array, ended: Array
-) -> Response:
+) -> ImpactResponse:
     """Resolves the impacts at the end of a step.
 
     u_n: (C, *batch) normal velocities of the contacts before them [m/s].
@@ -63,4 +63,4 @@ def impacts_at_window_start(model: Model, lane: Lane, tried: Proposal, accepted:
     if tried.window_impacts is None or tried.window is None:
         return None
     energy = jnp.broadcast_to(energy_of(model, lane.ready.state).kinetic, accepted.shape)
-    return logged((tried.window_impacts.p.z > 0) & (accepted & tried.window), tried.window_impacts, energy)
+    return impact_log((tried.window_impacts.p.z > 0) & (accepted & tried.window), tried.window_impacts, energy)

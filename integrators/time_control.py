@@ -88,7 +88,7 @@ def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
     return in_window(lane, jnp.where(lane.fresh, 0, jnp.where(h >= left * rounding, left, h)), longest)
 
 
-def stalled(lane: Lane) -> Array:
+def is_stalled(lane: Lane) -> Array:
     """Return whether each clock has made no progress for STALLED steps."""
     return lane.search.short >= STALLED
 
@@ -159,7 +159,7 @@ def decide(
     fine = jnp.maximum(fine, briefest)
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & errors.much & ~rough
-    passed, sure = _passed(rules, model, lane, tried, max_dt, again)
+    passed, sure = _check_passage(rules, model, lane, tried, max_dt, again)
     if tried.loop_drift is not None:  # a window too
         sure = jnp.where(rough, jnp.minimum(sure, fine), sure)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
@@ -169,7 +169,7 @@ def decide(
     deeper = own & too_deep & (deepest < -ENVELOPE * model.gap_band)
     # halfway there, an overlap is checked again: the motion has changed, and it may no longer occur
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
-    short = jnp.where(h < jnp.where(stalled(lane), 2**ANYWAY, 1) * LEAST_STEP * max_dt, search.short + 1, 0)
+    short = jnp.where(h < jnp.where(is_stalled(lane), 2**ANYWAY, 1) * LEAST_STEP * max_dt, search.short + 1, 0)
     short = jnp.where(h == 0, search.short, short) if clocks.each() else short  # a tree that waits is not stalled
     # a frame starts without knowledge of earlier ones
     paced = (h < lane.clock.left) & (fine < max_dt)
@@ -206,7 +206,7 @@ def _code(fine: Array) -> Array:
     return jnp.where(fine, OK, NOT_FINITE).astype(jnp.int32)
 
 
-def _passed(
+def _check_passage(
     rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Array, again: Array
 ) -> tuple[Array, Array]:
     """Return whether links of trees may have passed through something in the step (*batch), and the step to try instead
@@ -231,7 +231,7 @@ def _least(lane: Lane, max_dt: Array) -> Array:
     left = lane.clock.left
     least = 4 * jnp.finfo(left.dtype).eps * left
     on = jnp.clip(lane.search.short - STALLED, 0, ANYWAY).astype(left.dtype)
-    return jnp.where(stalled(lane), jnp.maximum(jnp.minimum(LEAST_STEP * max_dt * 2**on, left), least), least)
+    return jnp.where(is_stalled(lane), jnp.maximum(jnp.minimum(LEAST_STEP * max_dt * 2**on, left), least), least)
 
 
 def _since(depth: Array, speed: Array, a: Array) -> Array:

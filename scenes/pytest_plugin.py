@@ -19,10 +19,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def carom_run() -> Any:
-    """carom_run(scene, **keywords) -> Recording: see `carom.scenes.regression.runs.recorded`."""
-    from .regression.runs import recorded
+    """carom_run(scene, **keywords) -> Recording: see `carom.scenes.regression.runs.record_run`."""
+    from .regression.runs import record_run
 
-    return recorded
+    return record_run
 
 
 @pytest.fixture

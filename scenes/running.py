@@ -126,7 +126,7 @@ def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -
         mine |= {name: x[..., begin:end, :] for name, x in rows.items()}
         result = rollout(model, state, **mine)
         yield result
-        failed = _failed(np.asarray(result.code))
+        failed = _has_failed(np.asarray(result.code))
         if failed.all():
             return
         state = _mask_failed(failed, result.state)
@@ -192,7 +192,7 @@ def _piece_size(intervals: int, wanted: int) -> int:
     return min(alike, key=lambda n: abs(n - wanted), default=wanted)
 
 
-def _failed(code: np.ndarray) -> np.ndarray:
+def _has_failed(code: np.ndarray) -> np.ndarray:
     """Return whether lanes have failed."""
     from ..engine.results import LEAST_GRAVE
 

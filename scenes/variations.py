@@ -22,7 +22,7 @@ def compile_lanes(
     """The model, the state, and the model's parameters that differ between lanes, each (lanes, ...)."""
     from ..integrators.rollout import tile
     from .compile import compile_scene
-    from .formats.settings import changed, check_lanes
+    from .formats.settings import apply_setting, check_lanes
 
     if lanes is None and not variations:
         return *compile_scene(scene, dtype), {}
@@ -40,7 +40,7 @@ def compile_lanes(
         if (key := repr(given)) not in known:
             mine = scene
             for path, value in given.items():
-                mine = changed(mine, path, value)
+                mine = apply_setting(mine, path, value)
             known[key] = compile_scene(mine, dtype, overlaps="ignore" if found else "warn")
         found.append(known[key])
     model, state = found[0]

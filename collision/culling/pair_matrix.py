@@ -65,7 +65,7 @@ def _by_word(x: Array) -> Array:
     return jnp.moveaxis(x.reshape(words, WORD, *x.shape[1:]), 1, 0)[:, :, None]
 
 
-def _packed(
+def _word_rule(
     near: Callable[[CullingSphere, CullingSphere, Array], Array], swapped: bool = False
 ) -> Callable[[CullingSphere, CullingSphere, Array], Array]:
     """The rule for rows A and columns B by word, 32 answers packed into one word.
@@ -86,7 +86,7 @@ def _packed(
     return fence(pack)
 
 
-_spheres = _packed(near_spheres)
+_spheres = _word_rule(near_spheres)
 # where A, or B, is of an unbounded kind
-_RULES = {"plane": _packed(near_plane), "heightfield": _packed(near_heightfield)}
-_SWAPPED = {"plane": _packed(near_plane, swapped=True), "heightfield": _packed(near_heightfield, swapped=True)}
+_RULES = {"plane": _word_rule(near_plane), "heightfield": _word_rule(near_heightfield)}
+_SWAPPED = {"plane": _word_rule(near_plane, swapped=True), "heightfield": _word_rule(near_heightfield, swapped=True)}

@@ -15,7 +15,7 @@ import numpy as np
 from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from .manifold import Face, padded
+from .manifold import Face, pad_face
 from .near import X_AXIS, Near, at, direction, sign, where
 from .solid import Solid
 
@@ -29,10 +29,10 @@ def meeting_faces(kind_a: str, a: Solid, kind_b: str, b: Solid, X: Transform, no
     return FACE[kind_a](a, -n), _in_frame_of(FACE[kind_b](b, compute_once(X.R.T @ n)), X)
 
 
-def rounded(a: Solid, rows: tuple[Near, ...]) -> tuple[Near, ...]:
+def inflate_core(a: Solid, rows: tuple[Near, ...]) -> tuple[Near, ...]:
     """Rows of the core of a sphere or capsule A as rows of the shape."""
     first, *others = rows
-    return first.rounded(a.size.x, 0.0), *(row.rod(a.size.x, a.size.y) for row in others)
+    return first.inflate(a.size.x, 0.0), *(row.rod(a.size.x, a.size.y) for row in others)
 
 
 def _in_frame_of(face: Face, X: Transform) -> Face:
@@ -41,16 +41,16 @@ def _in_frame_of(face: Face, X: Transform) -> Face:
     return Face(X.R @ face.point + X.p, side, face.bound + side.dot(X.p), X.R @ face.normal, face.flat)
 
 
-def _listed(*vectors: Vec3) -> Vec3:
+def _stack(*vectors: Vec3) -> Vec3:
     """Vectors along a new leading axis."""
     return jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *vectors)
 
 
 def _segment(ends: tuple[Vec3, Vec3], half_length: Scalar, n: Vec3) -> Face:
     none, one = jnp.zeros_like(n.z), jnp.ones_like(n.z)
-    side = _listed(Vec3(none, none, one), Vec3(none, none, -one))
+    side = _stack(Vec3(none, none, one), Vec3(none, none, -one))
     bound = jnp.broadcast_to(half_length, side.x.shape)
-    return Face(_listed(*ends), side, bound, n, jnp.zeros(jnp.shape(n.x), bool))
+    return Face(_stack(*ends), side, bound, n, jnp.zeros(jnp.shape(n.x), bool))
 
 
 def _capsule(solid: Solid, n: Vec3) -> Face:
@@ -71,10 +71,10 @@ def _box(solid: Solid, n: Vec3) -> Face:
     up = sign(w.dot(n))
     u, w = u * up, w * up
     p, q, c = u * hu, v * hv, w * hw
-    points = _listed(c + p + q, c - p + q, c - p - q, c + p - q)
+    points = _stack(c + p + q, c - p + q, c - p - q, c + p - q)
     return Face(
         points,
-        _listed(u, -u, v, -v),
+        _stack(u, -u, v, -v),
         jnp.stack(jnp.broadcast_arrays(hu, hu, hv, hv)),
         w,
         jnp.ones(jnp.shape(n.x), bool),
@@ -93,12 +93,12 @@ def _cylinder(solid: Solid, n: Vec3) -> Face:
         c, s = math.cos(rotation), math.sin(rotation)
         return Vec3(c * u.x - s * u.y, c * u.y + s * u.x, none)
 
-    rim = _listed(*(around(a) * r + Vec3(0.0, 0.0, h * end) for a in angle))
-    sides = _listed(*(around(a + np.pi / CORNERS) for a in angle))
+    rim = _stack(*(around(a) * r + Vec3(0.0, 0.0, h * end) for a in angle))
+    sides = _stack(*(around(a + np.pi / CORNERS) for a in angle))
     bound = jnp.broadcast_to(r * math.cos(np.pi / CORNERS), sides.x.shape)
     round_cap = Face(rim, sides, bound, Vec3(none, none, end), cap)
     line = _segment((u * r + Vec3(0.0, 0.0, h), u * r - Vec3(0.0, 0.0, h)), h, n)
-    return where(cap, round_cap, padded(line, CORNERS))
+    return where(cap, round_cap, pad_face(line, CORNERS))
 
 
 def _hull(solid: Solid, n: Vec3) -> Face:

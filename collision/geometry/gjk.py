@@ -101,11 +101,11 @@ def _closer(old: Simplex, new: Vertex, n0: Vec3 | None) -> Simplex:
         best, x, y = select(other[0] < best[0], (other, x2, y2), (best, x, y))
     for z in p:
         best, x, y = select((on := _edge(z.w, new.w))[0] < best[0], (on, z, z), (best, x, y))
-    return _taken(old, (x, y, new), best[1], n0)
+    return _keep_nearer(old, (x, y, new), best[1], n0)
 
 
 @fence
-def _taken(old: Simplex, p: Any, weight: Any, n0: Vec3 | None) -> Simplex:
+def _keep_nearer(old: Simplex, p: Any, weight: Any, n0: Vec3 | None) -> Simplex:
     v = _mix(weight, [x.w for x in p])
     across = (p[1].w - p[0].w).cross(p[2].w - p[0].w)
     across = across * jnp.where(across.dot(v if n0 is None else n0) < 0, -1.0, 1.0)

@@ -59,14 +59,14 @@ def concatenate_hulls(numberings: list[Numbering], starts: list[int]) -> tuple[N
 def hull_of(vertex: Vec3, number: Numbering) -> Hull:
     """The Hull of vertices (vertices, n, *batch) [m]; the numbering's arrays have a last axis n, or 1 for all alike, or
     those of the vertices, where each item has its own."""
-    normal, offset = _planes(_chosen(vertex, number.ring))
-    start, end = _chosen(vertex, number.edge[0]), _chosen(vertex, number.edge[1])
-    left, right = _chosen(normal, number.sides[0]), _chosen(normal, number.sides[1])
+    normal, offset = _planes(_take_rows(vertex, number.ring))
+    start, end = _take_rows(vertex, number.edge[0]), _take_rows(vertex, number.edge[1])
+    left, right = _take_rows(normal, number.sides[0]), _take_rows(normal, number.sides[1])
     ring = number.ring.reshape(*number.ring.shape, *(1,) * (2 + jnp.ndim(vertex.x) - 1 - number.ring.ndim))
     return Hull(vertex, normal, offset, jnp.asarray(ring, jnp.int32), Edges(start, end - start, left, right))
 
 
-def _chosen(x: Any, index: Any) -> Any:
+def _take_rows(x: Any, index: Any) -> Any:
     """Rows index (..., n), or (..., n, *batch), of columns x (k, n, *batch), as (..., n, *batch)."""
     if not isinstance(index, np.ndarray):
         items = jnp.shape(jax.tree.leaves(x)[0])[1:]

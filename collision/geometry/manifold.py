@@ -58,14 +58,14 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     alone = jax.tree.map(lambda x: jnp.broadcast_to(x, jnp.shape(row.gap)), row)
     none = only_where(False, alone)
 
-    def met() -> tuple[Near, ...]:
+    def meet_faces() -> tuple[Near, ...]:
         size = max(face_a.bound.shape[0], face_b.bound.shape[0])
-        both = padded(face_a, size), padded(face_b, size)
+        both = pad_face(face_a, size), pad_face(face_b, size)
         on_a = compute_once(leans_a & (~leans_b | (along_a >= along_b)))
         reference, other = select(on_a, both, both[::-1])
         up = select(on_a, -row.normal, row.normal)  # from the reference to the other
         candidates = _common(reference, other, up)
-        found = only_where(leans_a | leans_b, select(on_a, candidates.mirrored(), candidates))
+        found = only_where(leans_a | leans_b, select(on_a, candidates.flip(), candidates))
         first, *others = spread(found, row.normal)
         # a face that is not quite flat has its closest point elsewhere
         rough = eps**0.75 * (_extent(reference.point) + _extent(other.point))
@@ -73,10 +73,10 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
         others = [other._replace(gap=jnp.maximum(other.gap, row.gap)) for other in others]
         return where(exact, first, alone), *others
 
-    return jax.lax.cond((leans_a | leans_b).any(), met, lambda: (alone, none, none, none))
+    return jax.lax.cond((leans_a | leans_b).any(), meet_faces, lambda: (alone, none, none, none))
 
 
-def padded(face: Face, size: int) -> Face:
+def pad_face(face: Face, size: int) -> Face:
     """The face with its last corner and side repeated."""
 
     def pad(x):

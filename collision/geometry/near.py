@@ -28,7 +28,7 @@ class Near(NamedTuple):
     a: Vec3
     b: Vec3
 
-    def rounded(self, radius_a: Scalar, radius_b: Scalar) -> Near:
+    def inflate(self, radius_a: Scalar, radius_b: Scalar) -> Near:
         """The same row of cores with a radius about each [m]."""
         n = self.normal
         return Near(self.gap - radius_a - radius_b, n, self.a - n * radius_a, self.b + n * radius_b)
@@ -36,9 +36,9 @@ class Near(NamedTuple):
     def rod(self, radius: Scalar, half_length: Scalar) -> Near:
         """A later row of a capsule A along z: its point is where the capsule ends along the normal under the core's
         point."""
-        return self.rounded(to_the_end(radius, half_length, self.a.z, -self.normal.z), 0.0)
+        return self.inflate(to_the_end(radius, half_length, self.a.z, -self.normal.z), 0.0)
 
-    def mirrored(self) -> Near:
+    def flip(self) -> Near:
         """The same row with A and B exchanged."""
         return Near(self.gap, -self.normal, self.b, self.a)
 

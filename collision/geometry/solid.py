@@ -50,7 +50,7 @@ class Hull:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Ground:
+class HeightGrid:
     """The grid of a heightfield.
 
     height: (vertices, *items or ones), row by row [m].

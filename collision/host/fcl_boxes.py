@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.topology import Topology
-from .fcl_shapes import Body, fcl_library
+from .fcl_shapes import FclShape, fcl_library
 from .pair_rows import pair_table
 from .shapes import Floats, HostShape
 
@@ -16,11 +16,11 @@ _BOXES: list[Any] = []  # FCL's axis-aligned box of each shape, reused: python-f
 TAG = 2.0**-40  # python-fcl's callback does not say which object it met: the number hides in the object's rotation
 
 
-class Lane(NamedTuple):
+class FclScene(NamedTuple):
     """One scene: its shapes in FCL's unit, `unit` of them a metre, their poses and the margin in metres."""
 
     topology: Topology
-    bodies: list[Body]
+    bodies: list[FclShape]
     unit: float
     positions: Floats
     rotations: Floats
@@ -36,7 +36,7 @@ def _has_end(shape: HostShape) -> bool:
     return shape.finite and (shape.kind == "plane" or bool((np.abs(shape.bounds) < ENDLESS).all()))
 
 
-def near_pairs(lane: Lane, fine: Any) -> list[int]:
+def near_pairs(lane: FclScene, fine: Any) -> list[int]:
     """Rows of the pair table whose boxes come within the margin, ascending; pairs with a plane always."""
     pairs = lane.topology.pairs
     near: Any = range(len(pairs))
@@ -45,7 +45,7 @@ def near_pairs(lane: Lane, fine: Any) -> list[int]:
     return [k for k in near if fine[pairs[k][0]] and fine[pairs[k][1]]]
 
 
-def _near_boxes(lane: Lane, fine: Any) -> list[int]:
+def _near_boxes(lane: FclScene, fine: Any) -> list[int]:
     bodies, row_of = lane.bodies, pair_table(lane.topology).row
     shapes = [k for k, body in enumerate(bodies) if body.shape.kind != "plane" and fine[k]]
     if not shapes:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .fcl_shapes import POINT, Body, fcl_library
+from .fcl_shapes import POINT, FclShape, fcl_library
 from .planes import Poses, few_of
-from .separation import Hit, convex_overlap, distinct, overlap
+from .separation import SignedGap, convex_overlap, distinct, overlap
 from .shapes import Floats, HostShape, crossings
 
 APART = 1e-3  # of the smaller shape's width: how far shapes are moved apart to measure them well
@@ -39,7 +39,7 @@ class _Pair(NamedTuple):
     shift: Floats
 
     @staticmethod
-    def of(a: Body, b: Body, poses: Poses, unit: float) -> _Pair:
+    def of(a: FclShape, b: FclShape, poses: Poses, unit: float) -> _Pair:
         pa, Ra, pb, Rb = poses
         item_a = a.by_mesh if b.shape.is_soup and a.by_mesh else a.first
         item_b = b.by_mesh if a.shape.is_soup and b.by_mesh else b.second
@@ -66,7 +66,7 @@ class _Pair(NamedTuple):
         on_b = np.zeros(3) if self.b.kind == "sphere" else on_b
         return gap, on_a, on_b, result
 
-    def measure(self, move: Floats) -> Hit | None:
+    def measure(self, move: Floats) -> SignedGap | None:
         """The cores' distance with A moved by (3,); None where they touch or one is inside the other.
 
         FCL's search may stop early where several corners are equally far in its direction. What it returns is the
@@ -74,7 +74,7 @@ class _Pair(NamedTuple):
         normal tells whether it is the least. A nudge breaks the tie; it is taken back to first order, which leaves
         an error of |nudge|^2 / gap, the gradient of the distance of convex shapes being that smooth.
         """
-        best = self._measured(move)
+        best = self._measure(move)
         if best is None:
             return None
         size = self.a.girth + self.b.girth
@@ -82,17 +82,17 @@ class _Pair(NamedTuple):
         for nudge in NUDGES[: None if convex else 1] * size:
             if convex and float(self.plane_gap(best.normal[None], move)[0]) > best.gap - TRUST * size:
                 break
-            hit = self._measured(move + nudge)
+            hit = self._measure(move + nudge)
             if hit is not None and (gap := hit.gap - float(hit.normal @ nudge)) < best.gap - nudge @ nudge / hit.gap:
-                best = Hit(gap, hit.normal, hit.a - nudge, hit.b)
+                best = SignedGap(gap, hit.normal, hit.a - nudge, hit.b)
         return best
 
-    def _measured(self, move: Floats) -> Hit | None:
+    def _measure(self, move: Floats) -> SignedGap | None:
         gap, on_a, on_b, _ = self.distance(self.shift + move)
         length = np.linalg.norm(on_a - on_b)
         if not (gap > POINT and 0 < length < np.inf) or self._one_inside(self.shift + move):
             return None
-        return Hit(float(gap) + self.skin, (on_a - on_b) / length, on_a, on_b)
+        return SignedGap(float(gap) + self.skin, (on_a - on_b) / length, on_a, on_b)
 
     def _one_inside(self, position: Floats) -> bool:
         """Return whether one of two shapes whose surfaces do not meet contains the other, with A at a position."""
@@ -134,7 +134,7 @@ class _Pair(NamedTuple):
         ways += [middle / length] if length > 0 else []
         return distinct([*ways, -self.Ra[:, 2] if self.a.kind == "heightfield" else self.Rb[:, 2]])
 
-    def nearest(self) -> Hit:
+    def nearest(self) -> SignedGap:
         """Signed gap of the cores."""
         apart = APART * min(self.a.least_width, self.b.least_width)
         near = self.measure(np.zeros(3))
@@ -147,7 +147,7 @@ class _Pair(NamedTuple):
         # a narrow passage may have no room to move
         return hit if near is None or hit.gap > near.gap - apart else near
 
-    def flat_boxes(self, hit: Hit) -> list[Hit]:
+    def flat_boxes(self, hit: SignedGap) -> list[SignedGap]:
         """The corners of the faces' common part when one box lies flat on the other, from FCL's contacts.
 
         FCL has contacts in overlap only, so A is moved to a slight overlap.
@@ -170,20 +170,20 @@ class _Pair(NamedTuple):
             gap, across = float(gaps[k]), points[k] - (points[k] @ n) * n
             # the plane of the face that lies across the normal is known, the other side is a gap away
             on_b = across + (hit.b @ n if along_b >= along_a else hit.a @ n - gap) * n
-            hits.append(Hit(gap, n, on_b + gap * n, on_b))
+            hits.append(SignedGap(gap, n, on_b + gap * n, on_b))
         return hits
 
 
-def pair_hits(a: Body, b: Body, poses: Poses, unit: float) -> list[Hit]:
+def pair_hits(a: FclShape, b: FclShape, poses: Poses, unit: float) -> list[SignedGap]:
     """Rows of two shapes neither of which is a plane, in metres."""
     pair = _Pair.of(a, b, poses, unit)
     core, ra, rb = pair.nearest(), a.shape.radius, b.shape.radius
-    hit = Hit(core.gap - ra - rb, core.normal, core.a - ra * core.normal, core.b + rb * core.normal)
+    hit = SignedGap(core.gap - ra - rb, core.normal, core.a - ra * core.normal, core.b + rb * core.normal)
     hits = pair.flat_boxes(hit) if a.shape.kind == b.shape.kind == "box" else [hit]
     return [_in_world(x, poses[2], unit) for x in hits]
 
 
-def _in_world(hit: Hit, origin: Floats, unit: float) -> Hit:
+def _in_world(hit: SignedGap, origin: Floats, unit: float) -> SignedGap:
     """Lengths in metres, and points a gap apart along the normal."""
     gap, middle = hit.gap / unit, origin + (hit.a + hit.b) / (2 * unit)
-    return Hit(gap, hit.normal, middle + gap / 2 * hit.normal, middle - gap / 2 * hit.normal)
+    return SignedGap(gap, hit.normal, middle + gap / 2 * hit.normal, middle - gap / 2 * hit.normal)

@@ -26,7 +26,7 @@ def fcl_library() -> Any:
     return fcl
 
 
-class Body(NamedTuple):
+class FclShape(NamedTuple):
     """A shape with lengths in FCL's unit, and its core as FCL knows it, once for each side of a pair."""
 
     shape: HostShape
@@ -35,7 +35,7 @@ class Body(NamedTuple):
     by_mesh: Any  # a sphere's core by a mesh: FCL places points between spheres and triangles wrongly
 
 
-def bodies_of(topology: Topology, sizes: Floats, points: Floats) -> tuple[list[Body], float]:
+def bodies_of(topology: Topology, sizes: Floats, points: Floats) -> tuple[list[FclShape], float]:
     """The shapes of one lane, and FCL's units a metre: a power of two that makes the largest shape about SIZE."""
     shapes = []
     for k, (kind, (start, stop)) in enumerate(zip(topology.shape_kinds, topology.shape_points, strict=True)):
@@ -44,15 +44,15 @@ def bodies_of(topology: Topology, sizes: Floats, points: Floats) -> tuple[list[B
     widths = [np.ptp(shape.bounds, axis=0).max() for shape in shapes if shape.kind != "plane" and shape.finite]
     largest = max(widths, default=0.0)
     unit = 2.0 ** np.round(np.log2(SIZE / largest)) if largest > 0 else 1.0
-    return [_kept(x, unit) for x in shapes], unit
+    return [_cached_shape(x, unit) for x in shapes], unit
 
 
-def _kept(x: HostShape, unit: float) -> Body:
+def _cached_shape(x: HostShape, unit: float) -> FclShape:
     key = x.kind, x.size.tobytes(), x.points.tobytes(), x.faces, unit
     return _KEPT.get(key, lambda: _body(*key))
 
 
-def _weight(body: Body) -> int:
+def _weight(body: FclShape) -> int:
     """Size of a body, about [bytes]: FCL's tree over a triangle takes ten times its corners."""
     return BESIDES + (20 if body.shape.is_soup else 4) * body.shape.points.nbytes
 
@@ -60,17 +60,17 @@ def _weight(body: Body) -> int:
 _KEPT = Kept(KEPT, _weight)
 
 
-def _body(kind: str, size: bytes, points: bytes, faces: tuple[tuple[int, ...], ...], unit: float) -> Body:
+def _body(kind: str, size: bytes, points: bytes, faces: tuple[tuple[int, ...], ...], unit: float) -> FclShape:
     s = np.frombuffer(size) * unit
     if kind == "heightfield":
         s[2] /= unit  # a count
     shape = HostShape(kind, s, np.frombuffer(points).reshape(-1, 3) * unit, faces)
     if kind == "plane" or not shape.finite:
-        return Body(shape, None, None, None)
+        return FclShape(shape, None, None, None)
     fcl, geometry = fcl_library(), _geometry(shape)
     first, second = fcl.CollisionObject(geometry), fcl.CollisionObject(geometry)
     point = fcl.CollisionObject(fcl.Ellipsoid(POINT, POINT, POINT)) if kind == "sphere" else None
-    return Body(shape, first, second, point)
+    return FclShape(shape, first, second, point)
 
 
 def _geometry(shape: HostShape) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .separation import Hit
+from .separation import SignedGap
 from .shapes import CORNERS, Floats, HostShape
 
 Poses = tuple[Floats, Floats, Floats, Floats]  # positions (3,) [m] and rotations (3, 3) of A and B: pA, RA, pB, RB
 
 
-def plane_rows(a: HostShape, b: HostShape, poses: Poses, unit: float, tilt: float) -> list[Hit]:
+def plane_rows(a: HostShape, b: HostShape, poses: Poses, unit: float, tilt: float) -> list[SignedGap]:
     """Up to four rows of a pair one of which is a plane, in metres.
 
     unit: of the shapes' lengths, in one metre.  tilt: see `few_of`.
@@ -25,7 +25,7 @@ def plane_rows(a: HostShape, b: HostShape, poses: Poses, unit: float, tilt: floa
     for k in few_of(points, gaps, up, tilt):
         below = points[k] - gaps[k] * up
         ends = (-up, below, points[k]) if first else (up, points[k], below)
-        hits.append(Hit(float(gaps[k]), *ends))
+        hits.append(SignedGap(float(gaps[k]), *ends))
     return hits
 
 

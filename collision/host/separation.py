@@ -26,7 +26,7 @@ ROUNDS = 24  # measurements a start may take; the error falls at least fourfold 
 AGREE = 1e-12  # 1 - cosine between successive directions that ends the search: g is then exact to a part in 1e12
 
 
-class Hit(NamedTuple):
+class SignedGap(NamedTuple):
     """Signed gap of two shapes, unit normal (3,) from B to A, and the points a and b (3,) where they are closest."""
 
     gap: float
@@ -35,7 +35,7 @@ class Hit(NamedTuple):
     b: Floats
 
 
-Measure = Callable[[Floats], Hit | None]  # the pair with A moved by (3,); None: not apart
+Measure = Callable[[Floats], SignedGap | None]  # the pair with A moved by (3,); None: not apart
 
 
 def directions(count: int) -> Floats:
@@ -49,7 +49,7 @@ def directions(count: int) -> Floats:
 _SPREAD = directions(SAMPLES)
 
 
-def convex_overlap(measure: Measure, plane_gap: Callable[[Floats], Floats], hints: Floats, apart: float) -> Hit:
+def convex_overlap(measure: Measure, plane_gap: Callable[[Floats], Floats], hints: Floats, apart: float) -> SignedGap:
     """Signed gap of convex shapes that touch or overlap.
 
     plane_gap: g, of directions (k, 3) -> (k,).  hints: (k, 3) directions worth a try.  apart: how far from each other
@@ -59,13 +59,13 @@ def convex_overlap(measure: Measure, plane_gap: Callable[[Floats], Floats], hint
     g = plane_gap(tried)
     order = np.argsort(-g, kind="stable")[:TRIED]
     starts = distinct(tried[order])[:STARTS]
-    found = [_refined(measure, m, max(-float(plane_gap(m[None])[0]), 0.0) + apart, apart) for m in starts]
+    found = [_refine(measure, m, max(-float(plane_gap(m[None])[0]), 0.0) + apart, apart) for m in starts]
     best = int(order[0])
-    fallback = Hit(float(g[best]), tried[best], np.zeros(3), np.zeros(3))
+    fallback = SignedGap(float(g[best]), tried[best], np.zeros(3), np.zeros(3))
     return max((hit for hit in found if hit is not None), key=lambda hit: hit.gap, default=fallback)
 
 
-def overlap(measure: Measure, hints: Iterable[Floats], apart: float, far: float) -> Hit:
+def overlap(measure: Measure, hints: Iterable[Floats], apart: float, far: float) -> SignedGap:
     """Signed gap of shapes of any form: the shortest way out among those that start along the hints (3,).
 
     far: a way longer than this is none [m].
@@ -76,10 +76,10 @@ def overlap(measure: Measure, hints: Iterable[Floats], apart: float, far: float)
         hit = _way_out(measure, way, apart, far)
         if hit is not None and (best is None or hit.gap > best.gap):
             best = hit
-    return best or Hit(-far, way, np.zeros(3), np.zeros(3))
+    return best or SignedGap(-far, way, np.zeros(3), np.zeros(3))
 
 
-def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> Hit | None:
+def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> SignedGap | None:
     """The gap along a direction m (3,), turned until it agrees with the normal where the shapes part."""
     s = apart
     while (hit := measure(s * m)) is None:
@@ -94,19 +94,19 @@ def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> Hit | Non
         if closer is None:
             return None  # over the edge of a heightfield, where its inside ends without a surface
         hit, s = closer, s - hit.gap + apart
-    best = Hit(hit.gap - s, m, hit.a - s * m, hit.b)
+    best = SignedGap(hit.gap - s, m, hit.a - s * m, hit.b)
     for _ in range(ROUNDS):
         agreement = float(m @ hit.normal)
         if agreement <= 0:
             return best
         g = hit.gap - s * agreement
         if agreement > 1 - AGREE:
-            return Hit(g, hit.normal, hit.a - s * m, hit.b)
+            return SignedGap(g, hit.normal, hit.a - s * m, hit.b)
         m, s = hit.normal, max(-g, 0.0) + apart
         hit = measure(s * m)
         if hit is None or hit.gap > 2 * apart:  # g was no more than a guess
             return best
-        best = Hit(hit.gap - s * float(m @ hit.normal), hit.normal, hit.a - s * m, hit.b)
+        best = SignedGap(hit.gap - s * float(m @ hit.normal), hit.normal, hit.a - s * m, hit.b)
     return best
 
 
@@ -119,7 +119,7 @@ def distinct(ways: Iterable[Floats]) -> list[Floats]:
     return chosen
 
 
-def _refined(measure: Measure, m: Floats, s: float, apart: float) -> Hit | None:
+def _refine(measure: Measure, m: Floats, s: float, apart: float) -> SignedGap | None:
     """The largest g of convex shapes near the direction m (3,), from A moved by s along it, which parts them."""
     best = None
     for _ in range(ROUNDS):
@@ -129,7 +129,7 @@ def _refined(measure: Measure, m: Floats, s: float, apart: float) -> Hit | None:
         agreement = float(m @ hit.normal)
         g = hit.gap - s * agreement
         if best is None or g > best.gap:
-            best = Hit(g, hit.normal, hit.a - s * m, hit.b)
+            best = SignedGap(g, hit.normal, hit.a - s * m, hit.b)
         if agreement > 1 - AGREE:
             return best
         m, s = hit.normal, max(-g, 0.0) + apart

@@ -64,7 +64,7 @@ class ClosedMesh:
         faces, face = np.unique(self.face[kept], return_inverse=True)
         return ClosedMesh(self.vertices[used], edges.reshape(-1, 2), face.ravel(), self.normals[faces])
 
-    def connected(self) -> Ints:
+    def edge_components(self) -> Ints:
         """Number of the connected part that each edge (m,) belongs to."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components

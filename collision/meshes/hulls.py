@@ -65,7 +65,7 @@ def hull_volume(points: Floats) -> float:
         return 0.0
 
 
-def thinned(points: Floats) -> Floats:
+def thin_out(points: Floats) -> Floats:
     """Fewer points with the same hull; where that hull itself has too many vertices, points spread all over it."""
     if len(points) <= MANY_POINTS:
         return points
@@ -98,7 +98,7 @@ def reduced_hull(points: Floats, extreme: Floats | None = None) -> tuple[Surface
     is left out lies outside: the reduced hull is a little too small.
     extreme: `thinned(points)`, where the caller has it already.
     """
-    candidates = convex_hull(thinned(points) if extreme is None else extreme)[0]
+    candidates = convex_hull(thin_out(points) if extreme is None else extreme)[0]
     size = np.ptp(points, axis=0).max()
     chosen = _corners(candidates)
     hull = convex_hull(candidates[chosen])
@@ -115,7 +115,7 @@ def reduced_hull(points: Floats, extreme: Floats | None = None) -> tuple[Surface
 def as_hull(surface: Surface, volume: float) -> Convex:
     """The convex hull of a mesh of this volume (nan: open)."""
     try:
-        extreme = thinned(surface[0])
+        extreme = thin_out(surface[0])
         hull, deviation = reduced_hull(surface[0], extreme)
     except MeshError as error:
         raise MeshError('it is flat and has no convex hull: use a thin Box, or convex="none"') from error

@@ -17,7 +17,7 @@ import numpy as np
 
 from .cutting import ClosedMesh, cut
 from .hulls import ENOUGH, Convex, above, convex_hull, hull_volume, reduced_hull
-from .repair import clustered
+from .repair import cluster_vertices
 from .surfaces import Floats, MeshError, Surface, is_closed, signed_volume
 
 TOLERANCE = 0.01  # of the volume: what the pieces may have too much together
@@ -77,7 +77,7 @@ def _coarse_solid(surface: Surface, size: float, volume: float) -> ClosedMesh:
     if len(solid.edges) <= MANY_EDGES:
         return solid
     while True:
-        solid = ClosedMesh.of(clustered(surface, size / cells), ENOUGH)
+        solid = ClosedMesh.of(cluster_vertices(surface, size / cells), ENOUGH)
         if cells >= MAX_GRID or abs(solid.volume() - volume) <= WALLS_LOST * volume:
             return solid
         cells *= 2
@@ -95,7 +95,7 @@ def _pieces(solid: ClosedMesh, sliver: float) -> list[_Piece]:
 
 def _parts(solid: ClosedMesh) -> list[ClosedMesh]:
     """Connected parts; inner surfaces of voids and bores, of negative volume, go with what they are in."""
-    label = solid.connected()
+    label = solid.edge_components()
     count = int(label.max(initial=-1)) + 1
     if count < 2:
         return [solid] * count  # none: a half may be empty

@@ -258,7 +258,7 @@ def _encloses(vertices: Floats, faces: Ints, point: Floats) -> bool:
     return abs(2 * np.arctan2(dot(a, np.cross(b, c)), over).sum()) > 2 * np.pi
 
 
-def clustered(surface: Surface, cell: float) -> Surface:
+def cluster_vertices(surface: Surface, cell: float) -> Surface:
     """The surface with one vertex, the outermost, in each cell [m] of a grid: coarser, and still closed if it was."""
     vertices, faces = surface
     outermost = np.argsort(-np.linalg.norm(vertices - vertices.mean(axis=0), axis=1), kind="stable")

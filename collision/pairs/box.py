@@ -13,7 +13,7 @@ from jax import Array
 from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ..geometry.faces import meeting_faces, rounded
+from ..geometry.faces import inflate_core, meeting_faces
 from ..geometry.gjk import farther, gjk
 from ..geometry.manifold import manifold
 from ..geometry.near import AXES, ORIGIN, Near, between, length_and_direction, sign, where
@@ -34,12 +34,12 @@ def sphere_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     apart, out = length_and_direction(beyond, face)
     distance = jnp.where(apart > 0, apart, q.dot(face))
     normal = X.R @ Vec3(s.x * out.x, s.y * out.y, s.z * out.z)
-    return (between(ORIGIN, -normal * distance, normal).rounded(a.size.x, 0.0),)
+    return (between(ORIGIN, -normal * distance, normal).inflate(a.size.x, 0.0),)
 
 
 def capsule_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     none = jnp.zeros_like(a.size.x)
-    return rounded(a, _boxes("capsule", a, Vec3(none, none, a.size.y), b, X))
+    return inflate_core(a, _boxes("capsule", a, Vec3(none, none, a.size.y), b, X))
 
 
 def box_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

@@ -29,7 +29,7 @@ from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import is_zero
-from ..geometry.faces import FACE, meeting_faces, rounded
+from ..geometry.faces import FACE, inflate_core, meeting_faces
 from ..geometry.gjk import gjk, if_clear
 from ..geometry.manifold import manifold
 from ..geometry.near import AXES, Z_AXIS, Near, direction, only_where, pick, select, sign, where
@@ -71,7 +71,7 @@ def convex(kind_a: str, kind_b: str) -> Callable[[Solid, Solid, Transform], tupl
         alone = (far, *[only_where(False, far)] * 3) if flat else (far,)
         close = jax.lax.cond(clear.all(), lambda: alone, closely)
         rows = tuple(select(clear, x, y) for x, y in zip(alone, close, strict=True))
-        return rounded(a, rows) if kind_a in ("sphere", "capsule") else rows
+        return inflate_core(a, rows) if kind_a in ("sphere", "capsule") else rows
 
     return kernel
 
@@ -151,7 +151,7 @@ def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, floa
         points = where(found.gap >= best.gap - nearly, (found.a, found.b), (best.a, best.b))
         best = where(found.gap > best.gap, found, best)._replace(a=points[0], b=points[1])
         now = (found.normal, found.normal - n)
-        leap = _accelerated(now, older, oldest)
+        leap = _accelerate(now, older, oldest)
         safe = _separation(support, leap).gap >= found.gap
         return best, where(safe, leap, found.normal), now, older
 
@@ -161,7 +161,7 @@ def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, floa
 
 
 @fence
-def _accelerated(now: Pair, older: Pair, oldest: Pair) -> Vec3:
+def _accelerate(now: Pair, older: Pair, oldest: Pair) -> Vec3:
     """The direction at which the residual of the steps, linear in the steps so far, would be least.
 
     Each is (where the step led, the step): f and r. The two coefficients solve a least-squares problem.

@@ -58,7 +58,7 @@ def heightfield(kind: str) -> Kernel:
 
     def kernel(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
         lo, hi = _bounding_box(kind, b, X)
-        corners, promised = _columns(a, lo, hi), _promised(a, lo, hi)
+        corners, promised = _columns(a, lo, hi), _window_clearance(a, lo, hi)
 
         def meet(b: Solid, X: Transform, size: Vec3, corners: Vec3) -> tuple[Near, ...]:
             """Contact with one column for each item."""
@@ -176,7 +176,7 @@ def _columns(a: Solid, lo: Vec3, hi: Vec3) -> Vec3:
     return jax.tree.map(lambda *x: jnp.stack(x), *tops, *bottoms)
 
 
-def _promised(a: Solid, lo: Vec3, hi: Vec3) -> Scalar:
+def _window_clearance(a: Solid, lo: Vec3, hi: Vec3) -> Scalar:
     """Lower bound of B's distance from what is outside of the window [m]; negative for a body that outgrew it,
     unless it is above everything."""
     room = jnp.full_like(lo.z, jnp.inf)

@@ -16,7 +16,7 @@ from ...engine.algebra.fence import fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import ZERO, is_zero
-from ..geometry.faces import meeting_faces, rounded
+from ..geometry.faces import inflate_core, meeting_faces
 from ..geometry.gjk import farther, gjk, if_clear, roughness
 from ..geometry.hull import cuboid, transform_hull
 from ..geometry.manifold import manifold
@@ -29,7 +29,7 @@ STEPS = 14  # of GJK: 10 were enough for the worst of 20 000 pairs
 def sphere_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     centre = jax.tree.map(lambda x: jnp.zeros_like(x)[None], X.p)
     row = _exact("sphere", a, b, X, _best_face(centre, transform_hull(b.hull, X)))
-    return (row.rounded(a.size.x, 0.0),)
+    return (row.inflate(a.size.x, 0.0),)
 
 
 def capsule_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
@@ -38,7 +38,7 @@ def capsule_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     ends = Vec3(*(jnp.stack([x, y]) for x, y in ((none, none), (none, none), (none + a.size.y, none - a.size.y))))
     row = _with_edges(_best_face(ends, hull), _axis(a.size.y + none), hull.edges)
     row = _exact("capsule", a, b, X, row)
-    return rounded(a, _on_faces("capsule", a, b, X, row))
+    return inflate_core(a, _on_faces("capsule", a, b, X, row))
 
 
 def box_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
@@ -55,7 +55,7 @@ def _hulls(kind: str, a: Solid, mine: Hull, b: Solid, X: Transform) -> tuple[Nea
 
     def closely() -> tuple[Near, ...]:
         other = transform_hull(b.hull, X)
-        face = _better(_best_face(mine.vertex, other), _best_face(other.vertex, mine).mirrored())
+        face = _better(_best_face(mine.vertex, other), _best_face(other.vertex, mine).flip())
         row = _exact(kind, a, b, X, _with_edges(face, mine.edges, other.edges))
         return _on_faces(kind, a, b, X, row)
 

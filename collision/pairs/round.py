@@ -16,7 +16,7 @@ SLACK = 0.1  # of the radii: largest difference between the gaps of the two poin
 
 def sphere_sphere(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     normal = direction(-X.p, Z_AXIS)
-    return (between(ORIGIN, X.p, normal).rounded(a.size.x, b.size.x),)
+    return (between(ORIGIN, X.p, normal).inflate(a.size.x, b.size.x),)
 
 
 def sphere_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
@@ -24,20 +24,20 @@ def sphere_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     s = jnp.clip(-X.p.dot(axis), -b.size.y, b.size.y)
     core = X.p + axis * s
     normal = direction(-core, perpendicular(axis))
-    return (between(ORIGIN, core, normal).rounded(a.size.x, b.size.x),)
+    return (between(ORIGIN, core, normal).inflate(a.size.x, b.size.x),)
 
 
 def capsule_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     axis = X.R.columns[2]
-    first = _row(X.p, axis, nearest_on_segments(X.p, axis, a.size.y, b.size.y)).rounded(a.size.x, b.size.x)
+    first = _row(X.p, axis, nearest_on_segments(X.p, axis, a.size.y, b.size.y)).inflate(a.size.x, b.size.x)
     # capsules that lie along each other also touch at the ends of the stretch that they share
-    lo, hi = _shared(X.p, axis, a.size.y, b.size.y)
+    lo, hi = _overlap(X.p, axis, a.size.y, b.size.y)
     s_first = first.a.z
     s = jnp.where(jnp.abs(lo - s_first) > jnp.abs(hi - s_first), lo, hi)
     t = jnp.clip((s * axis.z) - X.p.dot(axis), -b.size.y, b.size.y)
     core = _row(X.p, axis, (s, t))
     n = core.normal
-    second = core.rounded(to_the_end(a.size.x, a.size.y, s, -n.z), to_the_end(b.size.x, b.size.y, t, n.dot(axis)))
+    second = core.inflate(to_the_end(a.size.x, a.size.y, s, -n.z), to_the_end(b.size.x, b.size.y, t, n.dot(axis)))
     reach = a.size.x + b.size.x
     rough = 64 * jnp.finfo(reach.dtype).eps * (reach + jnp.abs(first.gap))
     # where the axes meet, the second point may be the deeper one, along its own normal: then it says nothing
@@ -73,7 +73,7 @@ def nearest_on_segments(p: Vec3, axis: Vec3, la: Scalar, lb: Scalar) -> tuple[Sc
     return s, t
 
 
-def _shared(p: Vec3, axis: Vec3, la: Scalar, lb: Scalar) -> tuple[Scalar, Scalar]:
+def _overlap(p: Vec3, axis: Vec3, la: Scalar, lb: Scalar) -> tuple[Scalar, Scalar]:
     """The stretch of A's axis beside B's segment."""
     half = lb * jnp.abs(axis.z)
     return jnp.maximum(-la, p.z - half), jnp.minimum(la, p.z + half)

@@ -16,7 +16,7 @@ from jax import Array
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
-from ...engine.native.surface import compiled
+from ...engine.native.surface import native_jit
 from ...engine.shaped import Bool, Float, Int
 from ...engine.topology import Topology
 from ..geometry.near import length_and_direction
@@ -44,7 +44,7 @@ class RayHits(NamedTuple):
     normal: Float[Array, "*batch R 3"]
 
 
-@compiled
+@native_jit
 def cast_rays(
     model: Model,
     q: Float[Array, "*#batch nq"],

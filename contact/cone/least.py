@@ -64,8 +64,8 @@ def least_change(directions: Directions, wanted: Vec3, still: Array) -> tuple[Ar
     """
     flat = jnp.concatenate(wanted.xyz)
     take = lambda k, x: put(x, block(flat, block(directions.which, k)), k)  # noqa: E731
-    p = _damped(directions, fori_loop(0, directions.count, take, jnp.zeros_like(directions.soft)))
-    p = p + _damped(directions, directions.soft * p)  # refinement
+    p = _apply_inverse(directions, fori_loop(0, directions.count, take, jnp.zeros_like(directions.soft)))
+    p = p + _apply_inverse(directions, directions.soft * p)  # refinement
 
     def push(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         V, impulses = carry
@@ -78,7 +78,7 @@ def least_change(directions: Directions, wanted: Vec3, still: Array) -> tuple[Ar
     return change, Vec3(*impulses.reshape(3, -1))
 
 
-def _damped(directions: Directions, right: Array) -> Array:
+def _apply_inverse(directions: Directions, right: Array) -> Array:
     add = lambda k, p: p + block(right, k) * block(directions.inverse, k)  # noqa: E731
     return fori_loop(0, directions.count, add, jnp.zeros_like(right))
 

@@ -93,7 +93,7 @@ class System(Protocol):
         ...
 
 
-class Distance(NamedTuple):
+class Residual(NamedTuple):
     """How far impulses are from the law.
 
     relative: () the largest part of the contacts' scales; 0 if all are accepted at once.
@@ -118,15 +118,15 @@ class Nearest(NamedTuple):
     """
 
     p: Vec3
-    distance: Distance
+    distance: Residual
     mark: Array
     idle: Array
 
-    def update(self, p: Vec3, distance: Distance) -> Nearest:
+    def update(self, p: Vec3, distance: Residual) -> Nearest:
         """The best iteration after one more."""
         far = distance.relative
         nearer, gains = far < self.distance.relative, far <= GAIN * self.mark
-        best: tuple[Vec3, Distance] = jax.tree.map(
+        best: tuple[Vec3, Residual] = jax.tree.map(
             lambda x, y: jnp.where(nearer, x, y), (p, distance), (self.p, self.distance)
         )
         return Nearest(*best, jnp.where(gains, far, self.mark), jnp.where(gains, 0, self.idle + 1))
@@ -175,11 +175,11 @@ class Accuracy(NamedTuple):
     after_long: Array
     absolute: Array | bool
 
-    def distance(self, system: System, p: Vec3, u: Vec3) -> Distance:
+    def distance(self, system: System, p: Vec3, u: Vec3) -> Residual:
         """The distance of p and u from the law."""
         each = coulomb.distance(system.K, p, u, system.mu)
         relative = jnp.where(each <= self.at_once, 0, each / jnp.where(self.scale > 0, self.scale, 1))
-        return Distance(relative.max(0), each.max(0), (each <= self.at_last).all(0), (each <= self.after_long).all(0))
+        return Residual(relative.max(0), each.max(0), (each <= self.at_last).all(0), (each <= self.after_long).all(0))
 
 
 def accuracy(

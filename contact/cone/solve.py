@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
-from ...engine.algebra.bounded import filled
+from ...engine.algebra.bounded import instantiate_zeros
 from ...engine.algebra.fence import lane_programs
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
@@ -124,7 +124,7 @@ def _derivative(max_iterations: int, primals: Any, tangents: Any) -> tuple[ConeS
     """Derivative by the implicit function theorem (`implicit.py`)."""
     solved = _solve_lane(max_iterations, *primals)
     rows, _, target, mu, active, *_ = primals
-    d_rows, dV, d_target, d_mu, *_ = filled(tangents, primals)
+    d_rows, dV, d_target, d_mu, *_ = instantiate_zeros(tangents, primals)
     rows, target, mu, d_rows, d_target, d_mu = _zero_inactive((rows, target, mu, d_rows, d_target, d_mu), active)
     which, count = indices_of(active)
     dp, dV = solution_derivative(

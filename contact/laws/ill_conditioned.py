@@ -39,12 +39,12 @@ def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tup
     sizes = jax.tree.map(jnp.abs, (K, u, p))
     after = u + K @ p
     gained = p.dot(u + after)  # twice the energy
-    work, perhaps = sizes[2].dot(sizes[1]), gained + 4 * eps * _rounded(K, p).dot(sizes[2])
+    work, perhaps = sizes[2].dot(sizes[1]), gained + 4 * eps * _rounding_scale(K, p).dot(sizes[2])
     gains = loses & ((gained > 64 * eps * work) | (perhaps > allowed * work))
 
     plastic = normal_impulse(K, u, 0 * p.z)
     step = Vec3(p.x, p.y, p.z - plastic)
-    rounded = _rounded(K, step)
+    rounded = _rounding_scale(K, step)
     speed = jnp.sqrt(jnp.maximum(u.dot(u), tiny))
     approach = jnp.maximum(eps * rounded.z, -after.z)
     closes = (u.z < 0) & (approach > allowed * speed)
@@ -64,7 +64,7 @@ def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tup
     return jax.tree.map(lambda x, y: jnp.where(changed, x, y), other, p), changed | leaves
 
 
-def _rounded(K: Sym3, p: Vec3) -> Vec3:
+def _rounding_scale(K: Sym3, p: Vec3) -> Vec3:
     """Sums of absolute values in K p: its rounding error is a few epsilons of them."""
     K, p = jax.tree.map(jnp.abs, (K, p))
     return K @ p

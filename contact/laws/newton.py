@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..sliding.ending import Ending
-from .law import integrated
+from .law import integrated_law
 
 
 def _distance(missing: Any, u_z: Any, rate: Any) -> Any:
@@ -27,4 +27,6 @@ ENDING = Ending(
     distance=_distance,
 )
 
-NEWTON = integrated("newton", ENDING, "u_n after = -e u_n before; with friction an impact may gain energy (flagged)")
+NEWTON = integrated_law(
+    "newton", ENDING, "u_n after = -e u_n before; with friction an impact may gain energy (flagged)"
+)

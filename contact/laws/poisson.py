@@ -8,7 +8,7 @@ principle: energy returned by the normal impulse is not bounded by e^2 when slip
 from __future__ import annotations
 
 from ..sliding.ending import Ending
-from .law import integrated
+from .law import integrated_law
 
 ENDING = Ending(
     watched=lambda u_z, p_z, W: p_z,
@@ -16,4 +16,4 @@ ENDING = Ending(
     distance=lambda missing, u_z, rate: missing,
 )
 
-POISSON = integrated("poisson", ENDING, "normal impulse of restitution = e times that of compression")
+POISSON = integrated_law("poisson", ENDING, "normal impulse of restitution = e times that of compression")

@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..sliding.ending import Ending
-from .law import integrated
+from .law import integrated_law
 
 
 def _distance(missing: Any, u_z: Any, rate: Any) -> Any:
@@ -32,6 +32,6 @@ ENDING = Ending(
     distance=_distance,
 )
 
-STRONGE = integrated(
+STRONGE = integrated_law(
     "stronge", ENDING, "the normal impulse gives back e^2 of the work it took; never gains energy", loses=True
 )

@@ -28,7 +28,7 @@ class Resting:
     holds: bool = False
 
 
-def _given(model: Model, h: Array | float) -> Array:
+def _rest_speed(model: Model, h: Array | float) -> Array:
     return model.rest_speed
 
 
@@ -43,7 +43,7 @@ def no_impacts(model: Model, h: Array | float) -> Array:
 
 
 RESTING: dict[str, Resting] = {
-    "solve": Resting(solve, _given, holds=True),
+    "solve": Resting(solve, _rest_speed, holds=True),
     "microcollisions": Resting(microcollisions, _few_steps_of_fall),
     "penalty": Resting(each_alone(penalty), no_impacts),
 }

@@ -232,11 +232,11 @@ def _begin(midway: Midway, h: Array | float, warm: Array, n: int) -> Vec3 | None
     if midway.load is None:
         return None
 
-    def padded(force: Array) -> Array:
+    def pad_impulse(force: Array) -> Array:
         force = jnp.where(warm, force * h, 0)
         return jnp.concatenate([force, jnp.zeros_like(force, shape=(n - len(force), *force.shape[1:]))])
 
-    return jax.tree.map(padded, midway.load)
+    return jax.tree.map(pad_impulse, midway.load)
 
 
 def _pad_with_false(x: Array, like: Array) -> Array:

@@ -25,7 +25,7 @@ from ...engine.results import IMPACT_UNFINISHED, NOT_FINITE, OK
 from .ending import Ending
 from .series import Series, integrals, sliding_series
 from .slip import is_straight, last_slip, slip_of, tolerance
-from .straight import Progress, after_slip, follow
+from .straight import ImpactProgress, after_slip, follow
 from .zero_crossing import upward_root
 
 Scalar = Any  # an array of any shape
@@ -47,7 +47,7 @@ class _SlideState(NamedTuple):
     steps: number of steps so far.
     """
 
-    now: Progress
+    now: ImpactProgress
     limit: Scalar
     slides: Scalar
     steps: Scalar
@@ -82,7 +82,7 @@ def slide_and_count(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> 
     mu, e = jnp.where(strikes, mu, 0), jnp.where(strikes, e, 0)
 
     zero = jnp.zeros_like(mu)
-    now = Progress(Vec3(zero, zero, zero), zero, zero, zero, zero > 0, ~strikes)
+    now = ImpactProgress(Vec3(zero, zero, zero), zero, zero, zero, zero > 0, ~strikes)
     start = _SlideState(now, jnp.full_like(mu, LONGEST), _needs_steps(now, K, u, mu), jnp.zeros(mu.shape, jnp.int32))
     more = lambda c: jnp.any(c.slides & (c.steps < STEPS))  # noqa: E731
     end = jax.lax.while_loop(more, lambda c: _step(c, K, u, mu, e, ending), start)
@@ -96,7 +96,7 @@ def slide_and_count(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> 
     return p, jnp.where(finite, jnp.where(end.slides, IMPACT_UNFINISHED, OK), NOT_FINITE).astype(jnp.int32), end.steps
 
 
-def _needs_steps(now: Progress, K: Sym3, u_0: Vec3, mu: Scalar) -> Scalar:
+def _needs_steps(now: ImpactProgress, K: Sym3, u_0: Vec3, mu: Scalar) -> Scalar:
     slip = slip_of(u_0 + K @ now.p, K, mu)
     return ~now.ended & ~slip.stopped & ~is_straight(slip, mu)
 
@@ -134,7 +134,7 @@ class _StepStart(NamedTuple):
 
 
 @fence
-def _start_of_step(now: Progress, slides, K, u_0, mu) -> _StepStart:
+def _start_of_step(now: ImpactProgress, slides, K, u_0, mu) -> _StepStart:
     u = u_0 + K @ now.p
     slip = slip_of(u, K, mu)
     keep = lambda a, b: jnp.where(slides, a, b)  # noqa: E731  # lanes that do not slide compute a harmless step
@@ -175,7 +175,7 @@ class _Event(NamedTuple):
     target: Scalar
 
 
-def _advance(now: Progress, start: _StepStart, done, mu) -> Progress:
+def _advance(now: ImpactProgress, start: _StepStart, done, mu) -> ImpactProgress:
     x, y, z, W = done
     scale = start.r / start.rate
     return now._replace(p=now.p + Vec3(-mu * scale * x, -mu * scale * y, scale * z), W=now.W + W)
@@ -214,13 +214,13 @@ def _classify_event(end, p, watched, restoring, start, K, u_0, mu, target, eps, 
     length = jnp.sqrt(jnp.maximum(end.x * end.x + end.y * end.y, tiny))
     near = jnp.sqrt(eps) + 64 * eps / start.r
 
-    def passed(c):
+    def test_direction(c):
         x, y = start.c
         ahead = start.turning * (x * c[1] - y * c[0])
         behind = start.turning * (end.y * c[0] - end.x * c[1])
         return presses & (ahead > near) & (behind > near * length), x * c[0] + y * c[1]
 
-    (passes_left, a), (passes_right, b) = passed(left), passed(right)
+    (passes_left, a), (passes_right, b) = test_direction(left), test_direction(right)
     take_left = passes_left & (~passes_right | (a > b))
     aim = tuple(start.turning * jnp.where(take_left, a, b) for a, b in zip(left, right, strict=True))
     reverses = passes_left | passes_right
@@ -231,7 +231,7 @@ def _classify_event(end, p, watched, restoring, start, K, u_0, mu, target, eps, 
 
 
 def _crossing_polynomial(
-    series: Series, event: _Event, now: Progress, start: _StepStart, ending: Ending
+    series: Series, event: _Event, now: ImpactProgress, start: _StepStart, ending: Ending
 ) -> list[Scalar]:
     """A polynomial in s that crosses zero upwards at the event."""
     scale = start.r / start.rate
@@ -264,7 +264,7 @@ def _accept_step(done, s, found, h, event: _Event, c: _SlideState, slides, start
     lost = event.any & ~found
     good = slides & ~before & ~lost
     lifts = good & event.lifts
-    new = Progress(
+    new = ImpactProgress(
         new.p,
         jnp.where(lifts, jnp.maximum(new.W, 0), new.W),
         jnp.where(lifts, new.p.z, now.p_c),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from ...engine.algebra.vec3 import Sym3, Vec3
-from .straight import Line, Progress, slip_line
+from .straight import ImpactProgress, Line, slip_line
 
 Scalar = Any  # an array of any shape
 
@@ -57,7 +57,7 @@ def is_straight(slip: Slip, mu: Scalar) -> Scalar:
     return (g <= 4 * eps * slip.rate) | drawn | (mu == 0)
 
 
-def last_slip(now: Progress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
+def last_slip(now: ImpactProgress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
     """The straight line along the nearest ray to the point where slip stops.
 
     The angle to the ray, d, is Newton's on the turning g, and decays as exp(-pull s), while r' = f + f_1 d with

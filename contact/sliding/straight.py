@@ -19,7 +19,7 @@ Scalar = Any  # an array of any shape
 SECULAR_STEPS = 12  # Newton's steps for the diverging ray; 8 were enough for 100 000 random K in f64
 
 
-class Progress(NamedTuple):
+class ImpactProgress(NamedTuple):
     """An impact so far.
 
     p: impulse, contact frame [N s].
@@ -51,7 +51,7 @@ class Line(NamedTuple):
     length: Scalar
 
 
-def follow(line: Line, now: Progress, K: Sym3, u_0: Vec3, e: Scalar, ending: Ending) -> Progress:
+def follow(line: Line, now: ImpactProgress, K: Sym3, u_0: Vec3, e: Scalar, ending: Ending) -> ImpactProgress:
     """The impact at the end of the line, or at its own end if that comes first.
 
     u_z has one slope on a line, so it changes sign at most once: first to the end of the compression, then beyond.
@@ -63,7 +63,7 @@ def follow(line: Line, now: Progress, K: Sym3, u_0: Vec3, e: Scalar, ending: End
         ended=now.ended | ((line.length < 0) & ~rising)
     )  # K is singular and friction alone holds: the contact jams
 
-    def advance(now: Progress, d: Scalar) -> Progress:
+    def advance(now: ImpactProgress, d: Scalar) -> ImpactProgress:
         u_z = (u_0 + K @ now.p).z
         p = now.p + Vec3(line.friction[0] * d, line.friction[1] * d, d)
         return now._replace(p=p, W=now.W + d * (u_z + 0.5 * line.rate * d))

@@ -46,10 +46,10 @@ def loop(most: int, busy: Callable[[Any, Any], Array], body: Callable[[Any, Any]
 
 
 def _derivative(most: int, busy: Any, body: Any, primals: Any, tangents: Any) -> Any:
-    def bounded(given: Any, carry: Any) -> Any:
+    def iterate_bounded(given: Any, carry: Any) -> Any:
         return iterate(lambda x: busy(given, x), lambda x: body(given, x), carry, most)
 
-    return partial_jvp(bounded, primals, tangents)
+    return partial_jvp(iterate_bounded, primals, tangents)
 
 
 loop.defjvp(_derivative, symbolic_zeros=True)
@@ -119,7 +119,7 @@ def is_zero(d: Any) -> bool:
     return isinstance(d, SymbolicZero) or getattr(d, "dtype", None) == jax.dtypes.float0
 
 
-def filled(tangents: Any, primals: Any) -> Any:
+def instantiate_zeros(tangents: Any, primals: Any) -> Any:
     """Write out the zeros of tangents; tangents of whole numbers stay as they are."""
 
     def fill(d: Any, x: Array) -> Any:

@@ -34,7 +34,7 @@ def fence(stage: F) -> F:
 
     @jax.jit
     @functools.wraps(stage)
-    def compiled(*args):
+    def run_stage(*args):
         with set_xla_metadata(inlineable=None):  # type: ignore[misc]  # jnp.where is a call too: not a fence
             return stage(*args)
 
@@ -43,9 +43,9 @@ def fence(stage: F) -> F:
         if not lane_programs():
             return stage(*args)
         if jax.default_backend() != "cpu":
-            return compiled(*args)
+            return run_stage(*args)
         with set_xla_metadata(inlineable="false"):  # type: ignore[misc]
-            return compiled(*args)
+            return run_stage(*args)
 
     return call  # type: ignore[return-value]
 

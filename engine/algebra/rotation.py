@@ -81,7 +81,7 @@ class Quat:
     def conjugate(self) -> Quat:
         return Quat(self.w, -self.x, -self.y, -self.z)
 
-    def normalized(self) -> Quat:
+    def to_unit(self) -> Quat:
         s = 1 / jnp.sqrt(self.w * self.w + self.vector.dot(self.vector))
         return Quat.of(self.w * s, self.vector * s)
 

@@ -41,7 +41,7 @@ class Motion:
         """ad*_self f (29), the transpose of ad; a momentum L carried along changes at -ad*_V L (28)."""
         return Force(f.n.cross(self.w) + f.f.cross(self.v), f.f.cross(self.w))
 
-    def filled(self) -> Motion:
+    def instantiate_zeros(self) -> Motion:
         """The same twist with ZERO vectors written out."""
         none = Vec3(0.0, 0.0, 0.0)
         return Motion(none if is_zero(self.w) else self.w, none if is_zero(self.v) else self.v)
@@ -103,7 +103,7 @@ class RigidInertia:
         I = self.I + Sym3.scalar(r.dot(self.h) + r.dot(g)) - Sym3.upper(cross) - Sym3.outer(r) * self.m
         return RigidInertia(self.m, g, I)
 
-    def articulated(self) -> ArticulatedInertia:
+    def as_articulated(self) -> ArticulatedInertia:
         return ArticulatedInertia(self.I, skew(self.h), Sym3.scalar(self.m))
 
 
@@ -170,7 +170,7 @@ class Transform:
         """Ad*_T I Ad_T (21): an inertia in frame A, written in B."""
         at = I.from_point(-self.p)
         Rt = self.R.T
-        return RigidInertia(at.m, Rt @ at.h, at.I.rotated(Rt))
+        return RigidInertia(at.m, Rt @ at.h, at.I.rotate(Rt))
 
     @staticmethod
     def exp(xi: Motion) -> Transform:

@@ -66,7 +66,7 @@ class Vec3:
             return o
         return Vec3(self.y * o.z - self.z * o.y, self.z * o.x - self.x * o.z, self.x * o.y - self.y * o.x)
 
-    def premultiplied(self, a: Mat3) -> Vec3:
+    def premultiply(self, a: Mat3) -> Vec3:
         """a @ self."""
         x, y, z = a.rows
         return Vec3(x.dot(self), y.dot(self), z.dot(self))
@@ -127,9 +127,9 @@ class Mat3:
 
     def __matmul__(self, o: Any) -> Any:
         """Matrix times Vec3, Mat3 or Sym3."""
-        return o if is_zero(o) else o.premultiplied(self)
+        return o if is_zero(o) else o.premultiply(self)
 
-    def premultiplied(self, a: Mat3) -> Mat3:
+    def premultiply(self, a: Mat3) -> Mat3:
         """a @ self."""
         t = self.T
         return Mat3.from_rows(*(t @ row for row in a.rows))
@@ -188,7 +188,7 @@ class Sym3:
     def __matmul__(self, o: Any) -> Any:
         return self.full @ o
 
-    def premultiplied(self, a: Mat3) -> Mat3:
+    def premultiply(self, a: Mat3) -> Mat3:
         """a @ self."""
         return Mat3.from_rows(*(self @ row for row in a.rows))
 
@@ -198,7 +198,7 @@ class Sym3:
         cofactors = Mat3.from_rows(y.cross(z), z.cross(x), x.cross(y))
         return Sym3.upper(cofactors) * (1 / x.dot(y.cross(z)))
 
-    def rotated(self, R: Mat3) -> Sym3:
+    def rotate(self, R: Mat3) -> Sym3:
         """R self R^T."""
         a, b, c = (R @ self).rows
         x, y, z = R.rows

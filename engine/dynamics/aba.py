@@ -99,7 +99,7 @@ def factorize(
     given: degrees of freedom with a prescribed acceleration, which keep their inertia (hybrid dynamics).
     by_columns: eliminate the six columns of floating links one by one, as with `given`.
     """
-    IA: list[Any] = [body.articulated() for body in bodies]
+    IA: list[Any] = [body.as_articulated() for body in bodies]
     factors: list[Any] = [None] * len(IA)
     for g in reversed(range(len(IA))):
         group, (_, r, S) = forest.groups[g], poses[g]
@@ -113,14 +113,14 @@ def factorize(
         pivots: list[Any] = [None] * row.nv
         rest = IA[g]
         for k in reversed(range(row.nv)):
-            pivots[k] = _released(_pivot(rest, row.subspace(S)[k], armature[k]), fixed[k])
+            pivots[k] = _release(_pivot(rest, row.subspace(S)[k], armature[k]), fixed[k])
             rest = _eliminate(rest, pivots[k])
         factors[g] = Factor(IA[g], tuple(pivots))
         hand_inwards(forest, g, rest, r, IA)
     return factors
 
 
-def _released(pivot: Pivot, given: Any) -> Pivot:
+def _release(pivot: Pivot, given: Any) -> Pivot:
     """A prescribed column is not eliminated: 1/D = 0."""
     return pivot if given is None else Pivot(pivot.U, pivot.Dinv * (1 - given))
 
@@ -156,7 +156,7 @@ def _accelerate(joint: str):
         for k in range(row.nv):
             qdd.append((u[k] - a.dot(pivots[k].U)) * pivots[k].Dinv)
             a = a + S[k] * qdd[k]
-        return tuple(qdd), (a + c).filled()
+        return tuple(qdd), (a + c).instantiate_zeros()
 
     return accelerate
 
@@ -220,10 +220,10 @@ def aba(
 @jax.custom_jvp
 def _aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     forest = Forest.of(model, q=q, v=v, tau=tau)
-    return _solved(forest, model, q, v, tau)[0]
+    return _forward_dynamics(forest, model, q, v, tau)[0]
 
 
-def _solved(
+def _forward_dynamics(
     forest: Forest, model: Model, q: Array, v: Array, tau: Array
 ) -> tuple[Array, list[LinkPoses], list[Factor]]:
     poses = propagate_poses(forest, model, q)
@@ -242,7 +242,7 @@ def _aba_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     """M dqdd = dtau less the change of inverse dynamics at fixed qdd: one more solve, no factor is differentiated."""
     model, q, v, tau = primals
     forest = Forest.of(model, q=q, v=v, tau=tau)
-    qdd, poses, factors = _solved(forest, *primals)
+    qdd, poses, factors = _forward_dynamics(forest, *primals)
     change = rnea_change(model, q, v, qdd, tangents[:3])
     force = ZERO if isinstance(tangents[3], SymbolicZero) else tangents[3]
     if change is not None:

@@ -17,7 +17,7 @@ from .kinematics import LinkPoses, LinkVelocities
 
 @fence
 def _inertia(R, mass, com, inertia):
-    return RigidInertia.about_com(mass, R @ Vec3.of(com), Sym3.of(inertia).rotated(R))
+    return RigidInertia.about_com(mass, R @ Vec3.of(com), Sym3.of(inertia).rotate(R))
 
 
 @fence
@@ -29,7 +29,7 @@ def hand_inwards(forest: Forest, g: int, x: Any, r: Vec3, sums: list[Any]) -> No
     """Add the force or inertia x of each link of group g, moved to its parent's origin, to the parent's sum."""
     if forest.groups[g].depth == 0:
         return
-    h = forest.matched(g)
+    h = forest.matching_group(g)
     if h is None:
         forest.to_parents(g, _shift_and_add(x, r, ZERO), sums)
     else:

@@ -35,7 +35,7 @@ def _columns(joint: str):
     @fence
     def columns(body: RigidInertia, S, offset: Vec3):
         S = row.subspace(S)
-        return tuple(s.at(-offset).filled() for s in S), tuple((body @ s).from_point(offset) for s in S)
+        return tuple(s.at(-offset).instantiate_zeros() for s in S), tuple((body @ s).from_point(offset) for s in S)
 
     return columns
 
@@ -63,11 +63,11 @@ def crba(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch n
         twists.append([(x.w.x, x.w.y, x.w.z, x.v.x, x.v.y, x.v.z) for x in s])
         wrenches.append([(x.n.x, x.n.y, x.n.z, x.f.x, x.f.y, x.f.z) for x in F])
 
-    def stacked(columns: Any) -> Array:
+    def stack_columns(columns: Any) -> Array:
         parts = [forest.join_dofs([[x[k] for x in group] for group in columns]) for k in range(6)]
         return jnp.stack(parts, -1)
 
-    M = jnp.einsum("...ik,...jk->...ij", stacked(wrenches), stacked(twists), precision="highest")
+    M = jnp.einsum("...ik,...jk->...ij", stack_columns(wrenches), stack_columns(twists), precision="highest")
     lower = jnp.where(np.tril(on_path(model.topology)), M, 0)
     strict = jnp.where(np.tril(on_path(model.topology), -1), M, 0)
     diagonal = model.armature[..., None] * jnp.eye(model.topology.nv, dtype=q.dtype)

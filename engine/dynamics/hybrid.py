@@ -62,7 +62,7 @@ def _accelerate(joint: str):
             D = S[k].dot(pivots[k].U) + armature[k]
             tau.append(jnp.where(given[k], D * qdd[k] - lag, values[k]))
             a = a + S[k] * qdd[k]
-        return tuple(qdd), tuple(tau), (a + c).filled()
+        return tuple(qdd), tuple(tau), (a + c).instantiate_zeros()
 
     return accelerate
 

@@ -65,7 +65,7 @@ def _columns(joint: str):
         """S and U / D of each column, 12 numbers."""
         made = []
         for s, pivot in zip(row.subspace(S), pivots, strict=True):
-            s = s.filled()
+            s = s.instantiate_zeros()
             made.append((*s.w.xyz, *s.v.xyz, *(pivot.U.n * pivot.Dinv).xyz, *(pivot.U.f * pivot.Dinv).xyz))
         return made
 

@@ -75,7 +75,7 @@ def _velocity_stage(joint: str):
     def move(V_parent, r, S, qd):
         S = row.subspace(S)
         VJ = sum((s * rate for s, rate in zip(S, qd, strict=True)), start=AT_REST)
-        V = (V_parent.at(r) + VJ).filled()
+        V = (V_parent.at(r) + VJ).instantiate_zeros()
         return LinkVelocities(V, V.ad(VJ) + row.bias(S, qd) if qd else AT_REST)
 
     return move
@@ -116,7 +116,7 @@ def bias_accelerations(forest: Forest, poses: list[LinkPoses], velocities: list[
 
 @fence
 def _bias_stage(a_parent: Motion, r: Vec3, c: Any) -> Motion:
-    return (a_parent.at(r) + c).filled()
+    return (a_parent.at(r) + c).instantiate_zeros()
 
 
 class Poses(NamedTuple):

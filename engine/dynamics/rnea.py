@@ -33,7 +33,7 @@ def outward(joint: str):
         a = a_parent.at(r) + c
         for s, rate in zip(row.subspace(S), qdd, strict=True):
             a = a + s * rate
-        return a.filled()
+        return a.instantiate_zeros()
 
     return accelerate
 

@@ -124,7 +124,7 @@ def dof_motions(forest: Forest, poses: list[LinkPoses]) -> tuple[Motion, Vec3]:
     """
     columns = []
     for group, (pose, _, S) in zip(forest.groups, poses, strict=True):
-        motions = [s.filled() for s in JOINTS[group.joint].subspace(S)]
+        motions = [s.instantiate_zeros() for s in JOINTS[group.joint].subspace(S)]
         columns.append([(*s.w.xyz, *s.v.xyz, *pose.p.xyz) for s in motions])
     rows = [jnp.moveaxis(forest.join_dofs([[s[k] for s in group] for group in columns]), -1, 0) for k in range(9)]
     return Motion(Vec3(*rows[:3]), Vec3(*rows[3:6])), Vec3(*rows[6:])

@@ -21,7 +21,7 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
-from ..native.surface import compiled
+from ..native.surface import native_jit
 from ..shaped import Float
 from .aba import factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
@@ -41,7 +41,7 @@ def _along(joint: str):
     return along
 
 
-@compiled
+@native_jit
 def joint_forces(
     model: Model, q: Float[Array, "*#batch nq"], wrenches: Float[Array, "*#batch nl 6"]
 ) -> Float[Array, "*#batch nv"]:
@@ -79,7 +79,7 @@ def velocity_changes(
     return forest.join_dofs(respond(forest, poses, factors, _on_links(forest, wrenches), joints))
 
 
-@compiled
+@native_jit
 def joint_wrenches(
     model: Model,
     q: Float[Array, "*#batch nq"],

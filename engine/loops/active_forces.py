@@ -20,8 +20,8 @@ from ..dynamics.kinematics import propagate_poses, propagate_velocities
 from ..dynamics.wrenches import along_joints
 from ..forest import Forest
 from ..model import Model
-from ..rows import gathered, take
-from .evaluation import STILL, Group, evaluate_loops, groups_of, numbers, of_links, row_rate, targets, wrap_angle
+from ..rows import sum_by_target, take
+from .evaluation import STILL, LoopGroup, evaluate_loops, groups_of, numbers, of_links, row_rate, targets, wrap_angle
 from .kinds import KINDS, RELATIONS, Row
 
 NONE = Force(ZERO, ZERO)
@@ -45,11 +45,11 @@ def loop_forces(model: Model, q: Array, v: Array, t: Array | float) -> Array:
         if row_forces:
             links += group.a + group.b
             wrenches += [full(forest, len(group.loops), side) for side in wrenches_of(row_forces, loop_rows.origins)]
-    return along_joints(forest, poses, _summed(forest, links, wrenches))
+    return along_joints(forest, poses, _sum_by_link(forest, links, wrenches))
 
 
 def active_multipliers(
-    forest: Forest, model: Model, group: Group, loop_rows: Any, V: Any, t: Array
+    forest: Forest, model: Model, group: LoopGroup, loop_rows: Any, V: Any, t: Array
 ) -> list[tuple[Row, Array]]:
     """Rows with the multipliers (n, *batch) that springs, limits and penalties put on them."""
     row_forces = []
@@ -59,13 +59,15 @@ def active_multipliers(
             x, rate = row.error, row_rate(row, V, loop_rows.origins)
             penalty = coefficients(forest, model, group, row)
             row_forces.append((row, _pull(x, rate, spring[..., k, :], ends[..., k, :], *penalty)))
-    for row, off, pace in penalised(forest, model, group, loop_rows, t):
+    for row, off, pace in penalty_rows(forest, model, group, loop_rows, t):
         alpha, beta = coefficients(forest, model, group, row)
         row_forces.append((row, -(alpha * off + beta * (row_rate(row, V, loop_rows.origins) - pace))))
     return row_forces
 
 
-def penalised(forest: Forest, model: Model, group: Group, loop_rows: Any, t: Array) -> list[tuple[Row, Array, Any]]:
+def penalty_rows(
+    forest: Forest, model: Model, group: LoopGroup, loop_rows: Any, t: Array
+) -> list[tuple[Row, Array, Any]]:
     """Rows that are held by penalty, their errors, and the rates of their targets, (n, *batch)."""
     if forest.topology.hold != "penalty" or group.kind in RELATIONS:
         return []
@@ -74,7 +76,7 @@ def penalised(forest: Forest, model: Model, group: Group, loop_rows: Any, t: Arr
     return [(row, difference(row.error - target[0]), target[1]) for row in loop_rows.rows]
 
 
-def coefficients(forest: Forest, model: Model, group: Group, row: Row) -> tuple[Array, Array]:
+def coefficients(forest: Forest, model: Model, group: LoopGroup, row: Row) -> tuple[Array, Array]:
     """alpha and beta (n, *batch) of a row: those of translations, or those of rotations."""
     arrays = (numbers(forest, x, 2, group.loops) for x in (model.loop_stiff, model.loop_damp))
     alpha, beta = (x[..., int(is_zero(row.f))] for x in arrays)
@@ -113,10 +115,10 @@ def full(forest: Forest, n: int, F: Force) -> Force:
     return jax.tree.map(lambda x: dense(x, (n, *forest.batch), forest.dtype), Force(*parts), is_leaf=is_zero)
 
 
-def _summed(forest: Forest, links: list[int], wrenches: list[Force]) -> list[Force]:
+def _sum_by_link(forest: Forest, links: list[int], wrenches: list[Force]) -> list[Force]:
     """The sum of the wrenches on each link, one entry a group; those on the world are dropped."""
     wrenches_by_link = jax.tree.map(lambda *x: jnp.concatenate(x), *wrenches)
-    by_link = jax.tree.map(lambda x: gathered(x, links, forest.topology.n_links), wrenches_by_link)
+    by_link = jax.tree.map(lambda x: sum_by_target(x, links, forest.topology.n_links), wrenches_by_link)
     return [
         jax.tree.map(lambda x, g=group: x[g.links[0]] if g.n == 1 else take(x, g.links), by_link)
         for group in forest.groups

@@ -9,7 +9,7 @@ from jax import Array
 from jax.lax import fori_loop
 
 from ..algebra.fence import fence
-from ..rows import gathered, take
+from ..rows import sum_by_target, take
 from .elimination_order import Level
 
 
@@ -29,9 +29,9 @@ def factor(levels: tuple[Level, ...], D: Array, K: Array) -> list[Blocks]:
         L = own
         if level.pivot:
             L = products(own, take(inverse, level.pivot))
-            D = D - gathered(products(L, own), level.later, len(D))
+            D = D - sum_by_target(products(L, own), level.later, len(D))
         if level.edge:
-            K = K - gathered(products(take(L, level.one), take(own, level.other)), level.edge, len(K))
+            K = K - sum_by_target(products(take(L, level.one), take(own, level.other)), level.edge, len(K))
         found.append(Blocks(inverse, L))
     return found
 
@@ -43,12 +43,12 @@ def substitute(levels: tuple[Level, ...], factor: list[Blocks], r: Array) -> Arr
         met.append(r[: level.pivots])
         r = r[level.pivots :]
         if level.pivot:
-            r = r - gathered(_times(L, take(met[-1], level.pivot)), level.later, len(r))
+            r = r - sum_by_target(_times(L, take(met[-1], level.pivot)), level.later, len(r))
     x = r
     for level, (inverse, L), own in zip(reversed(levels), reversed(factor), reversed(met), strict=True):
         own = _times(inverse, own)
         if level.pivot:
-            own = own - gathered(_times(L.swapaxes(1, 2), take(x, level.later)), level.pivot, len(own))
+            own = own - sum_by_target(_times(L.swapaxes(1, 2), take(x, level.later)), level.pivot, len(own))
         x = jnp.concatenate([own, x])
     return x
 

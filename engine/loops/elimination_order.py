@@ -59,7 +59,7 @@ def order_of(topology: Topology) -> Order:
     for group in by_body.values():
         for k in group:
             near[k].update(set(group) - {k})
-    levels, after = _eliminated(near)
+    levels, after = _eliminate(near)
     loops = [k for level in levels for k in level]
     place = {k: n for n, k in enumerate(loops)}
     edges = [(place[u], place[p]) for level in levels for p in level for u in sorted(after[p], key=place.__getitem__)]
@@ -71,10 +71,10 @@ def order_of(topology: Topology) -> Order:
         for t, same in enumerate(ends[loops[p]])
         if body == same >= 0
     ]
-    return Order(tuple(loops), tuple(edges), tuple(shared), tuple(_numbered(levels, edges, number)))
+    return Order(tuple(loops), tuple(edges), tuple(shared), tuple(_number_levels(levels, edges, number)))
 
 
-def _eliminated(near: dict[int, set[int]]) -> tuple[list[list[int]], dict[int, set[int]]]:
+def _eliminate(near: dict[int, set[int]]) -> tuple[list[list[int]], dict[int, set[int]]]:
     """The levels, and the neighbours that each joint has when it goes."""
     levels, after = [], {}
     near = {k: set(others) for k, others in near.items()}
@@ -95,7 +95,9 @@ def _eliminated(near: dict[int, set[int]]) -> tuple[list[list[int]], dict[int, s
     return levels, after
 
 
-def _numbered(levels: list[list[int]], edges: list[tuple[int, int]], number: dict[tuple[int, int], int]) -> list[Level]:
+def _number_levels(
+    levels: list[list[int]], edges: list[tuple[int, int]], number: dict[tuple[int, int], int]
+) -> list[Level]:
     found, joint, edge = [], 0, 0
     for level in levels:
         last = joint + len(level)

@@ -13,7 +13,7 @@ from ..forest import Forest
 from ..model import Model
 from ..native.surface import lanewise
 from ..state import State
-from .active_forces import beyond, coefficients, penalised
+from .active_forces import beyond, coefficients, penalty_rows
 from .evaluation import activity, evaluate_loops, groups_of, numbers
 
 
@@ -32,10 +32,10 @@ def energy(model: Model, state: State) -> Energy:
 def _with_loops(model: Model, q: Array, v: Array, t: Array) -> Energy:
     state = State(q, v, t[..., 0])
     alone = of_tree(model, state)
-    return Energy(alone.kinetic, alone.potential + _stored(model, state))
+    return Energy(alone.kinetic, alone.potential + _loop_energy(model, state))
 
 
-def _stored(model: Model, state: State) -> Array:
+def _loop_energy(model: Model, state: State) -> Array:
     forest = Forest.of(model, q=state.q, v=state.v)
     t = jnp.broadcast_to(jnp.asarray(state.t, state.q.dtype), forest.batch)
     total = jnp.zeros(forest.batch, forest.dtype)
@@ -48,7 +48,7 @@ def _stored(model: Model, state: State) -> Array:
                 stored = _penalty_energy(row.error, spring[..., k, :], ends[..., k, :], alpha)
                 active = activity(forest, model, group)
                 total = total + (stored if active is None else stored * active).sum(0)
-        for row, off, _ in penalised(forest, model, group, loop_rows, t):
+        for row, off, _ in penalty_rows(forest, model, group, loop_rows, t):
             total = total + (coefficients(forest, model, group, row)[0] * off * off).sum(0) / 2
     return total
 

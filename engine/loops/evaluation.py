@@ -27,7 +27,7 @@ from ..topology import Topology
 from .kinds import KINDS, RELATIONS, Row, row_count
 
 
-class Group(NamedTuple):
+class LoopGroup(NamedTuple):
     """Loops of one kind: their numbers, and the links they join."""
 
     kind: str
@@ -37,12 +37,12 @@ class Group(NamedTuple):
 
 
 @functools.cache
-def groups_of(topology: Topology) -> tuple[Group, ...]:
+def groups_of(topology: Topology) -> tuple[LoopGroup, ...]:
     """The loops kind by kind, in the order in which kinds first come."""
     kinds = dict.fromkeys(loop.kind for loop in topology.loops)
     by_kind = [[k for k, loop in enumerate(topology.loops) if loop.kind == kind] for kind in kinds]
     ends = [tuple(tuple(getattr(topology.loops[k], end) for k in loops) for end in "ab") for loops in by_kind]
-    return tuple(Group(kind, tuple(own), *ab) for kind, own, ab in zip(kinds, by_kind, ends, strict=True))
+    return tuple(LoopGroup(kind, tuple(own), *ab) for kind, own, ab in zip(kinds, by_kind, ends, strict=True))
 
 
 @functools.cache
@@ -86,7 +86,7 @@ def evaluate_loops(forest: Forest, model: Model, poses: list[LinkPoses]) -> list
     """Evaluate the loops in the world, one entry a kind; relations of joint coordinates have no frames."""
     T = forest.by_link([x.pose for x in poses])
 
-    def of(group: Group) -> LoopRows:
+    def of(group: LoopGroup) -> LoopRows:
         if group.kind in RELATIONS:
             return NOWHERE
         arrays = [(model.loop_position, 3), (model.loop_quaternion, 3), (model.loop_size, 1)]
@@ -94,7 +94,7 @@ def evaluate_loops(forest: Forest, model: Model, poses: list[LinkPoses]) -> list
         a, b = (of_links(T, links, WORLD) for links in (group.a, group.b))
         rows, coordinates = _evaluate_kind(group.kind)(a, b, at, quaternions, size)
         if (active := activity(forest, model, group)) is not None:
-            rows, coordinates = (tuple(_scaled(row, active) for row in x) for x in (rows, coordinates))
+            rows, coordinates = (tuple(_scale(row, active) for row in x) for x in (rows, coordinates))
         return LoopRows(rows, coordinates, (a.p, b.p))
 
     return [of(group) for group in groups_of(forest.topology)]
@@ -112,7 +112,7 @@ def evaluate_rows(kind: str, a: Transform, b: Transform, at: Any, quaternions: A
     return KINDS[kind].rows(ends, size), KINDS[kind].coordinates(ends)
 
 
-def activity(forest: Forest, model: Model, group: Group) -> Array | None:
+def activity(forest: Forest, model: Model, group: LoopGroup) -> Array | None:
     """Activity (n, *batch): 1 of loops that hold, 0 of those that are cut; None if all hold, always.
 
     A loop that is cut has rows of zeros, which the factorisation of `proximal.py` leaves out.
@@ -124,7 +124,7 @@ def activity(forest: Forest, model: Model, group: Group) -> Array | None:
     return jnp.where(switched.reshape(-1, *(1,) * (active.ndim - 1)), active, 1)
 
 
-def _scaled(row: Row, active: Array) -> Row:
+def _scale(row: Row, active: Array) -> Row:
     return row._replace(error=row.error * active, f=row.f * active, m=row.m * active)
 
 
@@ -148,7 +148,7 @@ def errors(forest: Forest, model: Model, loops: list[LoopRows], q: Array, t: Arr
     for group, loop_rows in zip(groups_of(forest.topology), loops, strict=True):
         values = [row.error for row in loop_rows.rows]
         if group.kind in RELATIONS:
-            values = [_related(forest, model, group, q, dof_coordinates(forest.topology))]
+            values = [_relation(forest, model, group, q, dof_coordinates(forest.topology))]
         if has_target(group.kind):
             off = values[0] - targets(forest, model, group, t)[0]
             values = [wrap_angle(off) if group.kind == "driven_turn" else off]
@@ -164,7 +164,7 @@ def rates(
     values_by_row = []
     for group, loop_rows in zip(groups_of(forest.topology), loops, strict=True):
         if group.kind in RELATIONS:
-            values = [_related(forest, model, group, v, range(forest.topology.nv))]
+            values = [_relation(forest, model, group, v, range(forest.topology.nv))]
         else:
             V = tuple(of_links(twists, links, STILL) for links in (group.a, group.b))
             values = [row_rate(row, V, loop_rows.origins) for row in loop_rows.rows]
@@ -184,7 +184,7 @@ def row_rate(row: Row, V, origins):
     return speed if is_zero(row.m) else speed + row.m.dot(V[0].w - V[1].w)
 
 
-def _related(forest: Forest, model: Model, group: Group, x: Array, indices: Sequence[int]) -> Array:
+def _relation(forest: Forest, model: Model, group: LoopGroup, x: Array, indices: Sequence[int]) -> Array:
     """x_i - size x_j of a gear, x_i of a drive, of coordinates or velocities x (*batch, n): (n, *batch)."""
     dofs = [forest.topology.loops[k].dofs for k in group.loops]
     first = numbers(forest, x, 1, [indices[d[0]] for d in dofs])
@@ -198,7 +198,7 @@ def wrap_angle(angle: Array) -> Array:
     return angle - 2 * jnp.pi * jnp.round(angle / (2 * jnp.pi))
 
 
-def _full(forest: Forest, group: Group, x: Any) -> Array:
+def _full(forest: Forest, group: LoopGroup, x: Any) -> Array:
     return jnp.broadcast_to(x, (len(group.loops), *forest.batch))
 
 
@@ -224,7 +224,7 @@ def has_target(kind: str) -> bool:
     return kind in RELATIONS or KINDS[kind].timed
 
 
-def targets(forest: Forest, model: Model, group: Group, t: Array) -> tuple[Array, Array]:
+def targets(forest: Forest, model: Model, group: LoopGroup, t: Array) -> tuple[Array, Array]:
     """Targets of the loops' rows at the time t (*batch), and their rates: (n, *batch); see `Loop`.
     They are 0 for loops that are cut, as their rows are."""
     arrays = numbers(forest, model.loop_course, 2, group.loops)

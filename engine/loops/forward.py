@@ -40,7 +40,7 @@ class Constrained(NamedTuple):
 
 def forward(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> Array:
     """Accelerations (..., nv) under joint forces tau (..., nv) and constraint forces of the loops held exactly."""
-    return _constrained(model, q, v, t, tau)[0] if exact(model.topology) else aba(model, q, v, tau)
+    return _solve_constrained(model, q, v, t, tau)[0] if exact(model.topology) else aba(model, q, v, tau)
 
 
 def exact(topology: Topology) -> bool:
@@ -77,11 +77,11 @@ def constrained(
     tau: Float[Array, "*#batch nv"],
 ) -> Constrained:
     """Accelerations under joint forces tau and the loops' constraint forces."""
-    acceleration, force = _constrained(model, q, v, t, tau)
+    acceleration, force = _solve_constrained(model, q, v, t, tau)
     return Constrained(acceleration, jnp.moveaxis(force[by_loop(model.topology)], 0, -1))
 
 
-def _constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> tuple[Array, Array]:
+def _solve_constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> tuple[Array, Array]:
     """Accelerations (*batch, nv) and multipliers (m, *batch), rows as in `evaluation.py`."""
     forest = Forest.of(model, q=q, v=v, tau=tau)
     poses = propagate_poses(forest, model, q)

@@ -24,7 +24,7 @@ from ..dynamics.hybrid import hybrid
 from ..forest import Forest
 from ..model import Model
 from ..shaped import Bool, Float, Int, Real
-from .inverse import DEPENDENT, Minimize, is_torque, obeyed, part, strain
+from .inverse import DEPENDENT, Minimize, is_satisfied, is_torque, part, strain
 from .jacobian import closed
 
 
@@ -82,7 +82,7 @@ def _hybrid(model: Model, q, v, t, given, values, least_torque, tolerance) -> Co
     torque = jnp.where(given, alone.force + apply((T - A).mT, force), 0)
     small = least**0.5 * size(A)
     torque, force, redundancy = strain(A, given, beside(inverse, W), torque, force, small, least_torque)
-    code = jnp.where(obeyed(A, bias, v, acceleration, tolerance), results.OK, results.LOOPS_FORBID)
+    code = jnp.where(is_satisfied(A, bias, v, acceleration, tolerance), results.OK, results.LOOPS_FORBID)
     code = jnp.where(jnp.isfinite(acceleration).all(-1) & jnp.isfinite(torque).all(-1), code, results.NOT_FINITE)
     code = jnp.broadcast_to(code, forest.batch).astype(jnp.int32)
     return ConstrainedHybrid(acceleration, jnp.where(given, torque, values), force, redundancy, code)

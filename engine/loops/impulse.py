@@ -18,7 +18,7 @@ from ..dynamics.trees import to_blocks, trees_of
 from ..dynamics.wrenches import velocity_changes as of_wrenches
 from ..forest import Forest
 from ..model import Model
-from ..native.surface import compiled
+from ..native.surface import native_jit
 from .evaluation import evaluate_loops
 from .forward import Dense, couple, exact
 from .kkt import Sparse
@@ -44,7 +44,7 @@ def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Ar
     return jnp.where(jnp.abs(free) <= rounding, 0, free)  # what loops hold in place does not move at all
 
 
-@compiled
+@native_jit
 def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
     """Change of the joint velocities (..., nv) when all links are struck at once and loops hold.
 

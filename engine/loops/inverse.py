@@ -108,7 +108,7 @@ def _inverse(model: Model, q, v, a, t, actuated, passive, least_torque, toleranc
     scale = jnp.maximum(abs(needed), abs(passive)).max(-1, initial=0) + model.mass.sum(-1)  # and 1 m/s^2 of all masses
     lacking = abs(split.residual).max(-1, initial=0) > tolerance * scale
     code = jnp.where(lacking, results.MOTORS_TOO_FEW, results.OK)
-    code = jnp.where(obeyed(A, bias, v, a, tolerance), code, results.LOOPS_FORBID)
+    code = jnp.where(is_satisfied(A, bias, v, a, tolerance), code, results.LOOPS_FORBID)
     code = jnp.where(jnp.isfinite(needed).all(-1) & jnp.isfinite(A).all((-2, -1)), code, results.NOT_FINITE)
     return Inverse(*split, jnp.broadcast_to(code, forest.batch).astype(jnp.int32))
 
@@ -141,7 +141,7 @@ def strain(
     return torque - apply(pull, s), force + s, rank(pull, inverse)
 
 
-def obeyed(A: Array, bias: Array, v: Array, a: Array, tolerance: ArrayLike) -> Array:
+def is_satisfied(A: Array, bias: Array, v: Array, a: Array, tolerance: ArrayLike) -> Array:
     """Return whether A a + bias = 0 (...) to a part of its terms, or of 1 rad/s^2, m/s^2."""
     off = abs(apply(A, a) + bias).max(-1, initial=0)
     pace = abs(a).max(-1, initial=0) + jnp.square(v).max(-1, initial=0) + 1

@@ -23,7 +23,7 @@ from ..topology import Topology
 from .evaluation import (
     STILL,
     WORLD,
-    Group,
+    LoopGroup,
     LoopRows,
     activity,
     by_loop,
@@ -140,7 +140,7 @@ def _moves(topology: Topology, links: tuple[int, ...], rank: int) -> np.ndarray:
     return np.array(rows).reshape(len(links), topology.nv, *(1,) * rank)
 
 
-def _relation(forest: Forest, model: Model, group: Group) -> Array:
+def _relation(forest: Forest, model: Model, group: LoopGroup) -> Array:
     """Rows of relations (n, nv, *batch): 1 at q_i's degree of freedom, -size at q_j's."""
     nv, lanes = forest.topology.nv, (1,) * forest.rank
     dofs = [forest.topology.loops[k].dofs for k in group.loops]

@@ -85,7 +85,7 @@ def _angle(ends: Ends, about: int = 0) -> Row:
     return _turn(jnp.arctan2(i[y].dot(j[x]), i[x].dot(j[x])), -i[about])
 
 
-def _inclined(ends: Ends, cosine: Scalar) -> Row:
+def _inclination(ends: Ends, cosine: Scalar) -> Row:
     """n_i0 . n_j1 keeps the cosine between the two axes of a universal joint: 0 if they are orthogonal (15)."""
     row = _square(ends, (0, 1))[0]
     return row._replace(error=row.error - cosine)
@@ -153,7 +153,7 @@ def _rolling(height: Scalar, touch: Vec3, ends: Ends) -> Rows:
 KINDS: dict[str, Kind] = {
     "spherical": Kind(lambda e, s: _point(e), 3),
     "revolute": Kind(lambda e, s: _point(e) + _square(e, *_PARALLEL), 3, 2, lambda e: (_angle(e),)),
-    "universal": Kind(lambda e, s: (*_point(e), _inclined(e, s)), 3, 1, lambda e: (_first_turn(e), _second_turn(e))),
+    "universal": Kind(lambda e, s: (*_point(e), _inclination(e, s)), 3, 1, lambda e: (_first_turn(e), _second_turn(e))),
     "prismatic": Kind(lambda e, s: _across(e, 1, 2) + _square(e, *_ALIKE), 2, 3, lambda e: (_shift(e),)),
     "cylindrical": Kind(lambda e, s: _across(e, 1, 2) + _square(e, *_PARALLEL), 2, 2, lambda e: (_angle(e), _shift(e))),
     "screw": Kind(lambda e, s: _screw(e, s) + _across(e, 1, 2) + _square(e, *_PARALLEL), 3, 2, lambda e: (_angle(e),)),

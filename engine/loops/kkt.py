@@ -32,7 +32,7 @@ from ..algebra.vec3 import Vec3
 from ..algebra.zero import ZERO, dense, is_zero
 from ..dynamics.aba import Factor
 from ..forest import Forest
-from ..rows import gathered, take
+from ..rows import sum_by_target, take
 from ..topology import Topology
 from .elimination import Blocks, factor, products, substitute
 from .elimination_order import Order, order_of
@@ -85,19 +85,19 @@ class Sparse(NamedTuple):
 
     def solve(self, r: Array) -> Array:
         """x (m, k, *batch) of least norm with W x = r (m, k, *batch)."""
-        padded = self._padded(r)
+        padded = self._pad_rows(r)
         levels = order_of(self.forest.topology).levels
         step = lambda _, x: substitute(levels, self.factor, padded + self.mu * x)  # noqa: E731
         return self._rows(fori_loop(0, STEPS, step, jnp.zeros_like(padded)))
 
     def response(self, force: Array) -> Array:
         """M^-1 A^T force: accelerations (*batch, nv) of multipliers (m, *batch), or velocity changes of impulses."""
-        sides = (self.Y * self._padded(force)[:, None, :, None]).sum(2)
+        sides = (self.Y * self._pad_rows(force)[:, None, :, None]).sum(2)
         n = self.forest.topology.n_links
-        bodies = gathered(sides.reshape(-1, *sides.shape[2:]), _ends(self.forest.topology).ravel().tolist(), n)
+        bodies = sum_by_target(sides.reshape(-1, *sides.shape[2:]), _ends(self.forest.topology).ravel().tolist(), n)
         return jnp.moveaxis(bodies.reshape(6 * n, *bodies.shape[2:]), 0, -1)
 
-    def _padded(self, rows: Array) -> Array:
+    def _pad_rows(self, rows: Array) -> Array:
         """Padded rows (loops, w, ...) of rows (m, ...) as `evaluation.py` orders them."""
         place, w = _places(self.forest.topology)
         filled = jnp.concatenate([rows, jnp.zeros_like(rows[:1])])
@@ -142,7 +142,7 @@ def _between(order: Order, J: Array, Y: Array) -> Array:
     later, earlier = zip(*(order.edges[e] for e in edge), strict=True)
     ends = ([2 * k + s for k, s in zip(*x, strict=True)] for x in ((later, side), (earlier, other)))
     both = products(*(take(x.reshape(-1, *x.shape[2:]), rows) for x, rows in zip((J, Y), ends, strict=True)))
-    return gathered(both, edge, len(order.edges))
+    return sum_by_target(both, edge, len(order.edges))
 
 
 # -- rows and blocks ----------------------------------------------------------------------------------
@@ -185,10 +185,10 @@ def _wrenches(forest: Forest, loops: list[LoopRows]) -> Array:
 def _sides(row: Any, origins: Any) -> Any:
     """Wrenches of a unit multiplier on a and on b, six components each."""
     on_a, on_b = (Force((x - o).cross(row.f) + row.m, row.f) for x, o in zip((row.x_a, row.x_b), origins, strict=True))
-    return tuple((*_filled(F.n).xyz, *_filled(F.f).xyz) for F in (on_a, on_b * -1))
+    return tuple((*_instantiate_zeros(F.n).xyz, *_instantiate_zeros(F.f).xyz) for F in (on_a, on_b * -1))
 
 
-def _filled(x: Any) -> Vec3:
+def _instantiate_zeros(x: Any) -> Vec3:
     return Vec3(ZERO, ZERO, ZERO) if is_zero(x) else x
 
 

@@ -22,7 +22,7 @@ ITERATIONS = 2  # of Newton's method; a step of order 4 leaves errors that one i
 
 
 @jax.jit
-def projected(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array, Array]:
+def project(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array, Array]:
     """q (..., nq) and v (..., nv) that satisfy the constraints at the time t (...)."""
     batch = Forest.of(model, q=q, v=v).batch
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), batch)

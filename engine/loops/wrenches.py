@@ -16,12 +16,12 @@ from ..dynamics.passive import motor_forces, passive_forces
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..model import Model
-from ..rows import gathered, take
+from ..rows import sum_by_target, take
 from ..shaped import Float
 from ..state import State
 from ..topology import Topology
 from .active_forces import active_multipliers, full, loop_forces, wrenches_of
-from .evaluation import STILL, Group, by_loop, evaluate_loops, groups_of, of_links, row_loops
+from .evaluation import STILL, LoopGroup, by_loop, evaluate_loops, groups_of, of_links, row_loops
 from .forward import constrained, exact
 from .kinds import RELATIONS
 
@@ -90,11 +90,11 @@ def loop_wrenches_on_links(model: Model, q: Array, v: Array, t: Array, force: Ar
             wrenches += [full(forest, len(group.loops), side) for side in wrenches_of(row_forces, loop_rows.origins)]
     if not links:
         return jnp.zeros((*forest.batch, topology.n_links, 6), forest.dtype)
-    by_link = jax.tree.map(lambda *x: gathered(jnp.concatenate(x), links, topology.n_links), *wrenches)
+    by_link = jax.tree.map(lambda *x: sum_by_target(jnp.concatenate(x), links, topology.n_links), *wrenches)
     return jnp.moveaxis(jnp.stack([*by_link.n.xyz, *by_link.f.xyz], 1), (0, 1), (-2, -1))
 
 
-def _sizes(topology: Topology, force: Array, group: Group) -> list[Array]:
+def _sizes(topology: Topology, force: Array, group: LoopGroup) -> list[Array]:
     """Multipliers (n, *batch) of each row of a group, of those of all rows (m, *batch)."""
     each = [force[np.flatnonzero(np.array(row_loops(topology)) == k)] for k in group.loops]
     return [jnp.stack(rows) for rows in zip(*each, strict=True)]
@@ -109,7 +109,7 @@ def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | No
     return force[np.argsort(by_loop(model.topology))]
 
 
-def _along_joint(forest: Forest, poses: list[LinkPoses], group: Group, size: Array) -> Force:
+def _along_joint(forest: Forest, poses: list[LinkPoses], group: LoopGroup, size: Array) -> Force:
     """The wrench of work `size` along a degree of freedom: a moment if it rotates, else a force (n, *batch)."""
     motions, _ = dof_motions(forest, poses)
     dofs = [forest.topology.loops[k].dofs[0] for k in group.loops]

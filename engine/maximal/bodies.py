@@ -110,10 +110,10 @@ def _coordinates(model: Model, state: State) -> tuple[Array, Array]:
     T, V = (forest.by_link(x) for x in ([x.pose for x in poses], [x.V for x in velocities]))
     turn = Quat.from_matrix(T.R)
     q = [*T.p.xyz, turn.w, turn.x, turn.y, turn.z]
-    return tuple(_interleaved(x) for x in (q, [*V.w.xyz, *V.v.xyz]))  # type: ignore[return-value]
+    return tuple(_interleave(x) for x in (q, [*V.w.xyz, *V.v.xyz]))  # type: ignore[return-value]
 
 
-def _interleaved(components: list[Array]) -> Array:
+def _interleave(components: list[Array]) -> Array:
     """Array (*batch, nl k) of components (nl, *batch)."""
     x = jnp.moveaxis(jnp.stack(components, 1), (0, 1), (-2, -1))
     return x.reshape(*x.shape[:-2], -1)

@@ -14,7 +14,7 @@ from . import cache
 from .compiler import compiled_text
 from .handler import handler_text
 from .key import text_key
-from .machine import Loaded, assemble, target
+from .machine import LoadedCode, assemble, target
 from .runner import Runner
 from .stages import stage
 
@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 
 @dataclasses.dataclass
-class Code:
+class MachineCode:
     """code: object code by LLVM.  grain: number of lanes a thread takes at a time.  opens: for each result, the
     open argument that it is, or None."""
 
@@ -32,7 +32,7 @@ class Code:
     opens: list[int | None]
 
     def __post_init__(self) -> None:
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedCode | None = None
         self._registered = False
         self._name = f"carom_native_{next(_numbers)}"
 
@@ -46,7 +46,7 @@ class Code:
     def address(self, function: str) -> int:
         """Address of a function of the code."""
         if self._loaded is None:
-            self._loaded = Loaded(self.code)
+            self._loaded = LoadedCode(self.code)
         return self._loaded.address(function)
 
     def scratch(self, lanes: int) -> list[Any]:
@@ -92,7 +92,7 @@ def lane_text(jaxpr: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> L
     return LaneText(text, inputs, outputs, made.arena, made.opens, grain, elements, runner)
 
 
-def compiled(name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> Code:
+def compile_code(name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> MachineCode:
     """The code of a closed jaxpr. keep: store it in the cache by its text, or find it there."""
     with stage(name, "translating"):
         made = lane_text(jaxpr, open)
@@ -101,10 +101,10 @@ def compiled(name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> Code:
     key = text_key(text)
     found = cache.find(key) if keep else None
     if found:
-        return Code(found[1], found[0]["grain"], found[0]["opens"])
+        return MachineCode(found[1], found[0]["grain"], found[0]["opens"])
     with stage(name, "making machine code"):
         object_code = assemble(text, machine)
-    code = Code(object_code, made.grain, made.opens)
+    code = MachineCode(object_code, made.grain, made.opens)
     if keep:
         cache.store(key, code.description(), code.code)
     return code

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .emit.program import Program
+from .emit.program import EmittedProgram
 from .fusion import fuse
 from .graph import Graph
 from .liveness import prune
@@ -19,7 +19,9 @@ from .runner import Runner
 from .types import type_of
 
 
-def compiled_text(jaxpr: Any, opens: Sequence[int], runner: Runner = Runner.CPU) -> tuple[str, Program, list[bool]]:
+def compiled_text(
+    jaxpr: Any, opens: Sequence[int], runner: Runner = Runner.CPU
+) -> tuple[str, EmittedProgram, list[bool]]:
     """LLVM's text of a closed jaxpr, and whether it reads each argument.
 
     opens: whether each argument is an open array.
@@ -35,5 +37,5 @@ def compiled_text(jaxpr: Any, opens: Sequence[int], runner: Runner = Runner.CPU)
         fuse(graph, region, runner.small)
     for region in regions:
         arrange(region)
-    program = Program(graph, [True] * len(args), Plan(graph.top, regions, runner.small), runner)
+    program = EmittedProgram(graph, [True] * len(args), Plan(graph.top, regions, runner.small), runner)
     return program.module.text(), program, [x.live or x.open is not None for x in graph.top.inputs]

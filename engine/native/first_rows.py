@@ -33,7 +33,7 @@ class Limit(NamedTuple):
     def key(self) -> tuple[Any, int]:
         return tuple((c.base.id, first_index(c)) for c in self.counts), self.width
 
-    def joined(self, other: Limit) -> Limit | None:
+    def union(self, other: Limit) -> Limit | None:
         """The least limit that allows for both; None: it has too many counts, or they are not of the same rows."""
         if other.width != self.width:
             return None
@@ -58,7 +58,7 @@ def limit_rows(top: Region) -> None:
             masks[value] = _mask(value, mask)
         return masks[value]
 
-    def demanded(reader: Value | None, k: int, arg: Value) -> Limit | None:
+    def demand(reader: Value | None, k: int, arg: Value) -> Limit | None:
         """The rows of an argument that its reader needs; None: all of them."""
         if reader is None or reader.op == "build" or (reader.op in MEMORY and k == 0):
             return None
@@ -75,7 +75,7 @@ def limit_rows(top: Region) -> None:
                 for inner in item.regions:
                     visit(inner)
             elif item.op != "build" and item.size > AT_A_TIME:
-                item.limit = _common([demanded(*use) for use in readers.get(item, ())], item)
+                item.limit = _common([demand(*use) for use in readers.get(item, ())], item)
 
     visit(top)
 
@@ -98,7 +98,7 @@ def _collect(region: Region, readers: dict[Value, list[tuple[Value | None, int, 
 def _mask(value: Value, mask: Callable[[Value], Limit | None]) -> Limit | None:
     if value.op == "view":
         within = mask(value.base)
-        return within and _seen(within, value)
+        return within and _view_limit(within, value)
     if value.op == "and" and value.type == BOOL:
         return mask(value.args[0]) or mask(value.args[1])
     if value.op not in ("lt", "gt"):
@@ -113,7 +113,7 @@ def _mask(value: Value, mask: Callable[[Value], Limit | None]) -> Limit | None:
     return Limit((count,), width)
 
 
-def _seen(limit: Limit, view: Value) -> Limit | None:
+def _view_limit(limit: Limit, view: Value) -> Limit | None:
     """The limit of a mask as a view repeats its rows."""
     widths = _row_by_row(view, view.base.size // limit.width)
     return widths and limit._replace(width=widths[1])
@@ -143,13 +143,13 @@ def _common(limits: list[Limit | None], item: Value) -> Limit | None:
         return None
     common: Limit | None = limits[0]
     for limit in limits[1:]:
-        common = common and limit and common.joined(limit)
+        common = common and limit and common.union(limit)
     if common is None or item.size // common.width <= AT_A_TIME:
         return None
-    return common if all(_known(count.base.region, item.region) for count in common.counts) else None
+    return common if all(_is_visible(count.base.region, item.region) for count in common.counts) else None
 
 
-def _known(home: Region | None, region: Region) -> bool:
+def _is_visible(home: Region | None, region: Region) -> bool:
     """Return whether values of one region can be read in another: it is within it."""
     here: Region | None = region
     while here is not None and here is not home:

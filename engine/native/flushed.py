@@ -18,15 +18,15 @@ _NARROWED = re.compile(r"^  (%\S+) = fptrunc .* to (<(\d+) x )?(float)>?$")
 _TYPES = {"float": F32, "double": F64}
 
 
-def flushed(text: str) -> str:
+def flush_denormals(text: str) -> str:
     """LLVM's text of a lane with denormal results made 0."""
     declared: set[str] = set()
-    lines = [made for line in text.split("\n") for made in _flushed(line, declared)]
+    lines = [made for line in text.split("\n") for made in _flush_line(line, declared)]
     known = set(re.findall(r"^declare \S.*? @([\w.]+)\(", text, re.M))
     return "\n".join([*lines, *(x for x in sorted(declared) if x.partition("@")[2].partition("(")[0] not in known)])
 
 
-def _flushed(line: str, declared: set[str]) -> Iterator[str]:
+def _flush_line(line: str, declared: set[str]) -> Iterator[str]:
     found = _MAKERS.match(line) or _NARROWED.match(line)
     if found is None:
         yield line

@@ -84,8 +84,8 @@ def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) ->
             views = [v for v in views if v not in kept]
         length = next((n for n in lengths if all(row_kind(v, n) for v in views)), 0)
         if length:
-            again = _reordered(
-                graph, inner, order_of_elements, {v: _written(graph, v, node.region) for v in kept} if ahead else {}
+            again = _reorder(
+                graph, inner, order_of_elements, {v: _materialize(graph, v, node.region) for v in kept} if ahead else {}
             )
             node.length, straight = length, np.arange(terms.size)
             node.param = op, straight.reshape(count, size) if by_results else straight.reshape(size, count).T
@@ -94,7 +94,7 @@ def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) ->
     return False
 
 
-def _written(graph: Graph, view: Value, region: Region) -> Value:
+def _materialize(graph: Graph, view: Value, region: Region) -> Value:
     """A view as an array of its own, stored before the loop."""
     graph.region = region
     copy = graph.whole(view)
@@ -102,7 +102,7 @@ def _written(graph: Graph, view: Value, region: Region) -> Value:
     return copy
 
 
-def _reordered(
+def _reorder(
     graph: Graph, inner: list[Value], order_of_elements: np.ndarray, written: dict[Value, Value]
 ) -> list[Value]:
     """The same operations for elements in another order. written: replacements of some views."""

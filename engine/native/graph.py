@@ -224,7 +224,7 @@ class Graph:
         region.items.append(node)
         return node
 
-    def reduced(self, op: str, args: Sequence[Value], param: Any, key: Any, size: int, type: Type) -> Value:
+    def single_result(self, op: str, args: Sequence[Value], param: Any, key: Any, size: int, type: Type) -> Value:
         """The result of a node with one result. key: replaces the parameter."""
         make = lambda region: self.node(op, args, param, region).result(size, type)  # noqa: E731
         return self._once((op, size, type.name, tuple(a.id for a in args), key), args, make)

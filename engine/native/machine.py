@@ -66,7 +66,7 @@ def assemble(text: str, machine: Any) -> bytes:
     return machine.emit_object(module)  # LLVM's passes over its own language would gain 2 %
 
 
-class Loaded:
+class LoadedCode:
     """Object code in memory, ready to be called. Keep it as long as anything may call it."""
 
     def __init__(self, code: bytes) -> None:

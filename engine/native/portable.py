@@ -85,14 +85,14 @@ def check_cpu(target: Target, cpu: str) -> None:
 def objects(texts: dict[str, str], target: Target, cpu: str | None = None) -> dict[str, bytes]:
     """Object code of each of these texts. cpu: another processor than the target's least."""
     machine = _machine(target, cpu)
-    return {name: _object(_parsed(text), machine) for name, text in texts.items()}
+    return {name: _object(_parse(text), machine) for name, text in texts.items()}
 
 
 def link_objects(texts: list[str], target: Target) -> bytes:
     """Link texts into one file of object code."""
-    machine, first = _machine(target, None), _parsed(texts[0])
+    machine, first = _machine(target, None), _parse(texts[0])
     for text in texts[1:]:
-        first.link_in(_parsed(text))
+        first.link_in(_parse(text))
     return _object(first, machine)
 
 
@@ -105,7 +105,7 @@ def _machine(target: Target, cpu: str | None) -> Any:
     )
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     module = llvm().parse_assembly(text)
     module.verify()
     return module

@@ -22,7 +22,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 
-from .code import Code
+from .code import MachineCode
 from .handler import HEAD, POISON
 from .key import meanings, program_key
 from .open_arrays import open_leaves
@@ -40,7 +40,7 @@ from .program import (
 )
 from .stages import stage
 from .straight import Straight
-from .warp.code import Kernel
+from .warp.code import GpuKernel
 from .warp.driver import DriverError
 
 _compile_lock = threading.RLock()  # LLVM compiles for one thread at a time
@@ -57,11 +57,11 @@ def _abstract(*avals: Any, program: Program, batched: tuple[bool, ...]) -> list[
 
 @native_p.def_impl
 def _run(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
-    return _jitted(program, batched)(*args)
+    return _jit(program, batched)(*args)
 
 
 @functools.lru_cache(4096)
-def _jitted(program: Program, batched: tuple[bool, ...]) -> Any:
+def _jit(program: Program, batched: tuple[bool, ...]) -> Any:
     return jax.jit(lambda *args: native_p.bind(*args, program=program, batched=batched))
 
 
@@ -85,7 +85,9 @@ def _lower_to_gpu(*args: Any, program: Program, batched: tuple[bool, ...]) -> An
     return _run_code(kernel, args, program, batched)
 
 
-def _run_code(code: Code | Kernel | None, args: Sequence[Any], program: Program, batched: tuple[bool, ...]) -> Any:
+def _run_code(
+    code: MachineCode | GpuKernel | None, args: Sequence[Any], program: Program, batched: tuple[bool, ...]
+) -> Any:
     if code is None:
         return program.plain(batched, *args)
     kinds = program.results_of(args, batched)
@@ -97,7 +99,7 @@ def _run_code(code: Code | Kernel | None, args: Sequence[Any], program: Program,
     return _in_blocks(code, program.wide, broadcast_lanes(args, batched), kinds)
 
 
-def _in_blocks(code: Code | Kernel, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
+def _in_blocks(code: MachineCode | GpuKernel, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
     """Run lanes in blocks. Arguments and results have lanes first; copies of the last lane pad the last block."""
     lanes = len(args[0])
     blocks = -(-lanes // wide)
@@ -112,7 +114,11 @@ def _in_blocks(code: Code | Kernel, wide: int, args: Sequence[Any], kinds: list[
 
 
 def _call(
-    code: Code | Kernel, args: Sequence[Any], batched: tuple[bool, ...], open_flags: Sequence[int], kinds: list[Any]
+    code: MachineCode | GpuKernel,
+    args: Sequence[Any],
+    batched: tuple[bool, ...],
+    open_flags: Sequence[int],
+    kinds: list[Any],
 ) -> Any:
     """Call the code.  kinds: those of the results, with lanes first if an argument has them."""
 

@@ -17,16 +17,16 @@ import numpy as np
 
 from . import cache, structure
 from .blocks import side_by_side
-from .code import Code, compiled
+from .code import MachineCode, compile_code
 from .runner import of_gpu
 from .stages import stage
 from .types import Unsupported
-from .warp.code import Kernel
-from .warp.code import compiled as compiled_kernel
+from .warp.code import GpuKernel
+from .warp.code import compile_kernel as compiled_kernel
 
 ROWS = 10007  # rows of an open array while a program is traced: a number that nothing else has
 NO_MESH = jax.sharding.AbstractMesh((), ())
-CodeOrKernel = TypeVar("CodeOrKernel", Code, Kernel)
+CodeOrKernel = TypeVar("CodeOrKernel", MachineCode, GpuKernel)
 log = logging.getLogger("carom.native")
 _in_derivative: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
 in_native: ContextVar[bool] = ContextVar("within a native program", default=False)
@@ -64,12 +64,12 @@ class Program:
         return _trace(functools.partial(self.plain, batched), avals)
 
     @functools.cached_property
-    def code(self) -> Code | None:
+    def code(self) -> MachineCode | None:
         """Machine code; None if there is none, which is logged once a program."""
-        return self._compile(compiled, self.key)
+        return self._compile(compile_code, self.key)
 
     @functools.cached_property
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> GpuKernel | None:
         """The kernel for a GPU."""
         return self._compile(functools.partial(compiled_kernel, of_gpu(self._alike)), self._kernel_key)
 
@@ -93,7 +93,7 @@ class Program:
 
     def recall(self) -> bool:
         """Load code, a kernel, results and tree from the cache, if they are there."""
-        for name, kind, key in (("code", Code, self.key), ("kernel", Kernel, self._kernel_key)):
+        for name, kind, key in (("code", MachineCode, self.key), ("kernel", GpuKernel, self._kernel_key)):
             entry = None if key is None else cache.find(key)
             if entry is not None:
                 known, code = entry

@@ -13,7 +13,7 @@ _watchers: list[Watcher] = []
 
 
 @contextlib.contextmanager
-def watched(watcher: Watcher) -> Iterator[None]:
+def watch_stages(watcher: Watcher) -> Iterator[None]:
     """Call the watcher at every stage of compiling in this context."""
     _watchers.append(watcher)
     try:

@@ -1,4 +1,4 @@
-"""Public functions as machine code: `compiled` for single calls, `lanewise` for batches.
+"""Public functions as machine code: `native_jit` for single calls, `lanewise` for batches.
 
 Called with arrays they run as programs of their own. Called inside a traced program (a user's `jit`, `vmap` or `grad`,
 or another native program) they are a part of that.
@@ -19,12 +19,12 @@ import numpy as np
 
 from ..algebra.fence import lane_programs
 from ..model import Model
-from ..packed import Packed, lanes_of, packed, traced, unpacked
+from ..packed import Packed, is_traced, lanes_of, pack_model, unpack_model
 from .blocks import side_by_side
 from .primitive import native
 
 
-class Compiled(Protocol):
+class CompiledFunction(Protocol):
     """A compiled function.  straight: a call with arrays as machine code without XLA, numpy's arrays in and out."""
 
     straight: Callable[..., Any]
@@ -33,25 +33,25 @@ class Compiled(Protocol):
     def __call__(self, *args: Any, **named: Any) -> Any: ...
 
 
-def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Compiled:
+def native_jit(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> CompiledFunction:
     """Compile a function as `jax.jit` does, but to machine code if it is called with arrays."""
     plain = jax.jit(function, static_argnames=tuple(static_argnames))
 
     def body(static: tuple[tuple[str, Any], ...], args: Any, named: Any) -> Any:
-        return function(*map(unpacked, args), **named, **dict(static))
+        return function(*map(unpack_model, args), **named, **dict(static))
 
     body.__module__, body.__qualname__ = function.__module__, function.__qualname__
     program = native(body)
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        if _traced((args, named)):
+        if _needs_jax((args, named)):
             return plain(*args, **named)
         static = tuple((name, named.pop(name)) for name in static_argnames if name in named)
-        return program(static, tuple(_handed(x) if isinstance(x, Model) else x for x in args), named)
+        return program(static, tuple(_pack_shared(x) if isinstance(x, Model) else x for x in args), named)
 
     def straight(*args: Any, **named: Any) -> Any:
-        return program.straight((), tuple(_handed(x) if isinstance(x, Model) else x for x in args), named)
+        return program.straight((), tuple(_pack_shared(x) if isinstance(x, Model) else x for x in args), named)
 
     made: Any = call
     made.lower, made.straight = plain.lower, straight
@@ -67,7 +67,7 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
     plain = jax.jit(function)
 
     def body(static: tuple[()], model: Packed | Model, arrays: Any) -> Any:
-        return function(unpacked(model), *arrays)
+        return function(unpack_model(model), *arrays)
 
     body.__module__, body.__qualname__ = function.__module__, function.__qualname__
     program = native(body, alike=True)
@@ -100,10 +100,10 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(model: Model, *arrays: Any) -> Any:
-        if _traced(arrays) or traced(model) or not lane_programs():
+        if _needs_jax(arrays) or is_traced(model) or not lane_programs():
             return plain(model, *arrays)
         try:
-            return in_blocks(_handed(model), *arrays)
+            return in_blocks(_pack_shared(model), *arrays)
         except (TypeError, ValueError):
             jax.eval_shape(plain, model, *arrays)  # raises the error for the arguments as the caller has them
             raise
@@ -112,14 +112,14 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _handed(model: Model) -> Packed | Model:
+def _pack_shared(model: Model) -> Packed | Model:
     """The model as a program of many lanes takes it."""
-    return model if lanes_of(model) else packed(model)
+    return model if lanes_of(model) else pack_model(model)
 
 
-def _traced(arguments: Any) -> bool:
+def _needs_jax(arguments: Any) -> bool:
     """Return whether it is called inside a program, or is to run operation by operation."""
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
         return True
     leaves = jax.tree.leaves(arguments, is_leaf=lambda x: isinstance(x, Model))
-    return any(traced(x) if isinstance(x, Model) else isinstance(x, jax.core.Tracer) for x in leaves)
+    return any(is_traced(x) if isinstance(x, Model) else isinstance(x, jax.core.Tracer) for x in leaves)

@@ -34,14 +34,14 @@ ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32 = 3, 4, 5
 UNCHANGED = {0, 6, 7}  # numbers of functions, types and globals: there is one file
 
 
-class Module(NamedTuple):
+class WasmModule(NamedTuple):
     """A module.  code: the module's bytes.  heap: the first byte of memory that it does not use itself."""
 
     code: bytes
     heap: int
 
 
-def module_of(code: bytes, exported: Iterable[str]) -> Module:
+def module_of(code: bytes, exported: Iterable[str]) -> WasmModule:
     """Link a module.  code: that of an object file by LLVM.  exported: names of functions."""
     file = _Object(code)
     addresses, top = [], FIRST + STACK
@@ -62,29 +62,33 @@ def module_of(code: bytes, exported: Iterable[str]) -> Module:
         wide = 4 if kind == ADDRESS_I32 else 5
         # the summand of a register may be below 0
         bits = (address % 2**32).to_bytes(4, "little")
-        body[section][at : at + wide] = bits if kind == ADDRESS_I32 else _padded(address, kind == ADDRESS_SLEB)
+        body[section][at : at + wide] = bits if kind == ADDRESS_I32 else _encode_padded(address, kind == ADDRESS_SLEB)
     segments = _vector(
-        b"\0\x41" + _signed(address) + b"\x0b" + _unsigned(len(data)) + bytes(body[DATA][at : at + len(data)])
+        b"\0\x41"
+        + _encode_signed(address)
+        + b"\x0b"
+        + _encode_unsigned(len(data))
+        + bytes(body[DATA][at : at + len(data)])
         for address, (at, data) in zip(addresses, file.segments, strict=True)
     )
     exports = [_name("memory") + bytes([AS_MEMORY, 0])]
-    exports += [_name(name) + bytes([AS_FUNCTION]) + _unsigned(file.functions[name]) for name in exported]
-    stack = b"\x7f\1\x41" + _signed(FIRST + STACK) + b"\x0b"  # a variable i32
+    exports += [_name(name) + bytes([AS_FUNCTION]) + _encode_unsigned(file.functions[name]) for name in exported]
+    stack = b"\x7f\1\x41" + _encode_signed(FIRST + STACK) + b"\x0b"  # a variable i32
     made = {
         TYPE: file.sections[TYPE], FUNCTION: file.sections[FUNCTION],
-        MEMORY: _vector([b"\0" + _unsigned(heap // PAGE)]),
+        MEMORY: _vector([b"\0" + _encode_unsigned(heap // PAGE)]),
         GLOBAL: _vector([stack]), EXPORT: _vector(exports), CODE: bytes(body[CODE]), DATA: segments,
     }  # fmt: skip
-    return Module(MAGIC + b"".join(bytes([n]) + _unsigned(len(x)) + x for n, x in made.items()), heap)
+    return WasmModule(MAGIC + b"".join(bytes([n]) + _encode_unsigned(len(x)) + x for n, x in made.items()), heap)
 
 
 def _check_locals(section: bytes) -> None:
     reader = _Reader(section)
-    for number in range(reader.unsigned()):
-        body = _Reader(reader.bytes(reader.unsigned()))
+    for number in range(reader.read_unsigned()):
+        body = _Reader(reader.bytes(reader.read_unsigned()))
         count = 0
-        for _ in range(body.unsigned()):
-            count += body.unsigned()
+        for _ in range(body.read_unsigned()):
+            count += body.read_unsigned()
             body.byte()
         if count > LOCALS:
             raise ValueError(
@@ -109,7 +113,7 @@ class _Object:
         reader = _Reader(code, len(MAGIC))
         while reader.at < len(code):
             number = reader.byte()
-            content = reader.bytes(reader.unsigned())
+            content = reader.bytes(reader.read_unsigned())
             order.append(number)
             if number == CUSTOM:
                 inner = _Reader(content)
@@ -117,7 +121,7 @@ class _Object:
                 if name == "linking":
                     self._linking(inner)
                 elif name.startswith("reloc."):
-                    section = order[inner.unsigned()]
+                    section = order[inner.read_unsigned()]
                     self.relocations += [(section, *x) for x in _relocations(inner)] if section != CUSTOM else []
             else:
                 self.sections[number] = content
@@ -127,7 +131,7 @@ class _Object:
     def _check_imports(self) -> None:
         """Check that the object file imports only memory, a stack's pointer and a table, no function."""
         reader = _Reader(self.sections.get(IMPORT, b"\0"))
-        for _ in range(reader.unsigned()):
+        for _ in range(reader.read_unsigned()):
             reader.name()
             name, kind = reader.name(), reader.byte()
             if kind == AS_FUNCTION:
@@ -139,32 +143,32 @@ class _Object:
             if kind == AS_TABLE:
                 reader.byte()
             if reader.byte() & 1:
-                reader.unsigned()
-            reader.unsigned()
+                reader.read_unsigned()
+            reader.read_unsigned()
 
     def _linking(self, reader: _Reader) -> None:
-        reader.unsigned()  # version
+        reader.read_unsigned()  # version
         while reader.at < len(reader.data):
             kind = reader.byte()
-            inner = _Reader(reader.bytes(reader.unsigned()))
+            inner = _Reader(reader.bytes(reader.read_unsigned()))
             if kind == SEGMENTS:
-                for _ in range(inner.unsigned()):
+                for _ in range(inner.read_unsigned()):
                     inner.name()
-                    self.alignments.append(inner.unsigned())
-                    inner.unsigned()
+                    self.alignments.append(inner.read_unsigned())
+                    inner.read_unsigned()
             if kind == SYMBOLS:
-                for number in range(inner.unsigned()):
+                for number in range(inner.read_unsigned()):
                     self._symbol(number, inner)
 
     def _symbol(self, number: int, reader: _Reader) -> None:
-        kind, flags = reader.byte(), reader.unsigned()
+        kind, flags = reader.byte(), reader.read_unsigned()
         if kind == IS_DATA:
             reader.name()
             if not flags & UNDEFINED:
-                self.data[number] = reader.unsigned(), reader.unsigned()
-                reader.unsigned()
+                self.data[number] = reader.read_unsigned(), reader.read_unsigned()
+                reader.read_unsigned()
             return
-        index = reader.unsigned()
+        index = reader.read_unsigned()
         if kind != IS_SECTION and (not flags & UNDEFINED or flags & NAMED):
             name = reader.name()
             if kind == IS_FUNCTION:
@@ -172,19 +176,19 @@ class _Object:
 
 
 def _relocations(reader: _Reader) -> Iterator[tuple[int, int, int, int]]:
-    for _ in range(reader.unsigned()):
-        kind, at, symbol = reader.byte(), reader.unsigned(), reader.unsigned()
-        yield at, kind, symbol, reader.signed() if kind in (ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32) else 0
+    for _ in range(reader.read_unsigned()):
+        kind, at, symbol = reader.byte(), reader.read_unsigned(), reader.read_unsigned()
+        yield at, kind, symbol, reader.read_signed() if kind in (ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32) else 0
 
 
 def _segments(section: bytes) -> Iterator[tuple[int, bytes]]:
     reader = _Reader(section)
-    for _ in range(reader.unsigned()):
-        assert reader.unsigned() == 0  # active, of the first memory
+    for _ in range(reader.read_unsigned()):
+        assert reader.read_unsigned() == 0  # active, of the first memory
         assert reader.byte() == 0x41  # i32.const
-        reader.signed()
+        reader.read_signed()
         assert reader.byte() == 0x0B
-        size = reader.unsigned()
+        size = reader.read_unsigned()
         yield reader.at, reader.bytes(size)
 
 
@@ -200,10 +204,10 @@ class _Reader:
         self.at += size
         return self.data[self.at - size : self.at]
 
-    def unsigned(self) -> int:
+    def read_unsigned(self) -> int:
         return self._leb128()[0]
 
-    def signed(self) -> int:
+    def read_signed(self) -> int:
         made, bits = self._leb128()
         return made - (made >> (bits - 1) << bits)
 
@@ -218,10 +222,10 @@ class _Reader:
                 return made, bits
 
     def name(self) -> str:
-        return self.bytes(self.unsigned()).decode()
+        return self.bytes(self.read_unsigned()).decode()
 
 
-def _unsigned(n: int) -> bytes:
+def _encode_unsigned(n: int) -> bytes:
     out = bytearray()
     while n > 127:
         out.append(n & 127 | 128)
@@ -229,7 +233,7 @@ def _unsigned(n: int) -> bytes:
     return bytes([*out, n])
 
 
-def _signed(n: int) -> bytes:
+def _encode_signed(n: int) -> bytes:
     """A number that is not negative, as signed LEB128."""
     out = bytearray()
     while n > 63:
@@ -238,16 +242,16 @@ def _signed(n: int) -> bytes:
     return bytes([*out, n])
 
 
-def _padded(n: int, signed: bool) -> bytes:
+def _encode_padded(n: int, signed: bool) -> bytes:
     """A number as LEB128 of 5 bytes."""
     n = n if signed else n % 2**32
     return bytes([*(n >> 7 * k & 127 | 128 for k in range(4)), n >> 28 & 127])
 
 
 def _name(text: str) -> bytes:
-    return _unsigned(len(text)) + text.encode()
+    return _encode_unsigned(len(text)) + text.encode()
 
 
 def _vector(items: Iterable[bytes]) -> bytes:
     items = list(items)
-    return _unsigned(len(items)) + b"".join(items)
+    return _encode_unsigned(len(items)) + b"".join(items)

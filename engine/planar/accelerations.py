@@ -13,8 +13,8 @@ from jax import Array
 from ..algebra.vec2 import Sym2, Vec2
 from ..shaped import Float
 from . import active, chain
-from .chain import Motion
-from .links import DriveRows, Links, Rows, drive_rows, links, only, outside, rows_of, shifted, stretch
+from .chain import ChainSolution
+from .links import DriveRows, Links, Rows, drive_rows, links, only, outside, rows_of, shift_rows, stretch
 from .model import OPEN, Chain, ChainDrive, ChainState
 
 
@@ -97,40 +97,40 @@ def stop(rows: Rows, link: Links, now: Posture) -> Demand:
 
 
 def mobility(rows: Rows, now: Posture) -> tuple[Sym2, Array]:
-    """W and `least` of `chain.Joint`."""
+    """W and `least` of `chain.JointTerms`."""
     light = jnp.where(rows.there, 1 / rows.mass, 0)
     one, none = jnp.ones_like(light), jnp.zeros_like(light)
     W = (Sym2(one, one, none) - Sym2.outer(rows.line)) * jnp.where(rows.guided | (now.stuck >= 0), 0, light)
-    return W, 1024 * jnp.finfo(light.dtype).eps * (light + shifted(light, 1))
+    return W, 1024 * jnp.finfo(light.dtype).eps * (light + shift_rows(light, 1))
 
 
-def solve(rows: Rows, link: Links, now: Posture, demand: Demand, turning: bool) -> tuple[Motion, Vec2]:
+def solve(rows: Rows, link: Links, now: Posture, demand: Demand, turning: bool) -> tuple[ChainSolution, Vec2]:
     """Accelerations, and the reactions of guides. turning: False if no angle is ever held."""
     W, least = mobility(rows, now)
-    joints = chain.Joint(link.r, W, W @ demand.F + demand.hold, demand.e, least)
+    joints = chain.JointTerms(link.r, W, W @ demand.F + demand.hold, demand.e, least)
     if turning:
         square = link.L.dot(link.L) * least
         shut = rows.active | (now.shut != OPEN)
-        motion = active.motion(joints, active.Turning(link.L, shut, demand.alpha, square + shifted(square, -1)))
+        motion = active.motion(joints, active.Turning(link.L, shut, demand.alpha, square + shift_rows(square, -1)))
     else:
         motion = chain.motion(joints)
-    return motion, only(rows.there, motion.a * rows.mass - demand.F - motion.F + shifted(motion.F, 1))
+    return motion, only(rows.there, motion.a * rows.mass - demand.F - motion.F + shift_rows(motion.F, 1))
 
 
 def joint_rates(link: Links) -> Array:
     """omega^z [rad/s]."""
-    return link.omega - shifted(link.omega, -1)
+    return link.omega - shift_rows(link.omega, -1)
 
 
 def joint_alpha(L: Vec2, a: Vec2) -> Array:
     """alpha^z of (13), from L of each link and accelerations of joints [rad/s^2]."""
-    alpha = L.dot(shifted(a, 1) - a)
-    return alpha - shifted(alpha, -1)
+    alpha = L.dot(shift_rows(a, 1) - a)
+    return alpha - shift_rows(alpha, -1)
 
 
 def before(link: Links) -> Vec2:
     """r_(i-1) of the link before each joint; before joint 0 that of the world, the x axis."""
-    r = shifted(link.r, -1)
+    r = shift_rows(link.r, -1)
     return Vec2(r.x.at[0].set(1), r.y)
 
 
@@ -173,5 +173,5 @@ def chain_impulses(model: Chain, state: ChainState) -> ChainMotion:
     return _arrays(*solve(rows, link, now, stop(rows, link, now), may_hold_angles(model)))
 
 
-def _arrays(motion: Motion, reaction: Vec2) -> ChainMotion:
+def _arrays(motion: ChainSolution, reaction: Vec2) -> ChainMotion:
     return ChainMotion(motion.a.array, motion.F.array, reaction.array, jnp.moveaxis(motion.torque, 0, -1))

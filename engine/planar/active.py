@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..algebra.vec2 import Sym2, Vec2
-from .chain import Joint, Motion, unless_small
+from .chain import ChainSolution, JointTerms, unless_small
 
 
 class Turning(NamedTuple):
@@ -40,7 +40,7 @@ class Turning(NamedTuple):
     least: Array
 
 
-class Response(NamedTuple):
+class ActiveResponse(NamedTuple):
     """a = A F + p tau + b and alpha^o = p . F + q^w tau + q of one joint and its link."""
 
     A: Sym2
@@ -50,7 +50,7 @@ class Response(NamedTuple):
     q: Array
 
 
-class Passed(NamedTuple):
+class ActiveTransmission(NamedTuple):
     """F_(i+1) = H W F + d^w tau + d and tau_(i+1) = g . F + h^w tau + h."""
 
     H: Sym2
@@ -61,7 +61,7 @@ class Passed(NamedTuple):
     h: Array
 
 
-def inverse(D: Array, c: Array, K: Array, link: Joint, next_: Turning, L: Vec2) -> tuple[Array, Array, Array]:
+def inverse(D: Array, c: Array, K: Array, link: JointTerms, next_: Turning, L: Vec2) -> tuple[Array, Array, Array]:
     """G of [phi, tau'] = G [y_1, y_2], the inverse of [[D, -c], [-c, K]] or of the part of it that can be met."""
     stiff, binding = link.least < D, next_.active & (next_.least < K)
     determinant = D * K - c * c
@@ -75,10 +75,12 @@ def inverse(D: Array, c: Array, K: Array, link: Joint, next_: Turning, L: Vec2) 
     return G11, c * over, G22
 
 
-def inwards(joints: Joint, turning: Turning) -> tuple[Response, Passed]:
+def inwards(joints: JointTerms, turning: Turning) -> tuple[ActiveResponse, ActiveTransmission]:
     """All twelve coefficients of all joints, from the last to the first."""
 
-    def one(carry: tuple[Response, Turning], row: tuple[Joint, Turning]) -> tuple[tuple[Response, Turning], tuple]:
+    def one(
+        carry: tuple[ActiveResponse, Turning], row: tuple[JointTerms, Turning]
+    ) -> tuple[tuple[ActiveResponse, Turning], tuple]:
         (A, p, b, q_w, q), next_ = carry
         joint, own = row
         r, W, u, e, _ = joint
@@ -96,18 +98,18 @@ def inwards(joints: Joint, turning: Turning) -> tuple[Response, Passed]:
         d = r * (G11 * one_1 + G12 * one_2) - L * h
         H = form(r, L, G11, G12, G22)
         here_p, here_b = -(W @ d_w), u - W @ d
-        here = Response(
+        here = ActiveResponse(
             W - form(Wr, WL, G11, G12, G22),
             here_p,
             here_b,
             L.dot(A @ d_w + p * h_w - here_p),
             L.dot(A @ d + p * h + b - here_b),
         )
-        return (here, own), (here, Passed(H, d_w, d, g, h_w, h))
+        return (here, own), (here, ActiveTransmission(H, d_w, d, g, h_w, h))
 
     none = jnp.zeros_like(joints.e[0])
     nowhere = Vec2(none, none)
-    beyond = Response(Sym2(none, none, none), nowhere, nowhere, none, none)
+    beyond = ActiveResponse(Sym2(none, none, none), nowhere, nowhere, none, none)
     outside = Turning(nowhere, jnp.zeros(none.shape, bool), none, none)
     return lax.scan(one, (beyond, outside), (joints, turning), reverse=True)[1]
 
@@ -118,10 +120,14 @@ def form(a: Vec2, b: Vec2, G11: Array, G12: Array, G22: Array) -> Sym2:
     return Sym2.outer(a) * G11 - ab * G12 + Sym2.outer(b) * G22
 
 
-def outwards(joints: Joint, turning: Turning, responses: Response, passed: Passed) -> Motion:
+def outwards(
+    joints: JointTerms, turning: Turning, responses: ActiveResponse, passed: ActiveTransmission
+) -> ChainSolution:
     """Forces, torques and accelerations, from the first joint to the last (section 9, steps 2 and 3)."""
 
-    def one(carry: tuple[Vec2, Array], row: tuple[Sym2, Response, Passed]) -> tuple[tuple[Vec2, Array], tuple]:
+    def one(
+        carry: tuple[Vec2, Array], row: tuple[Sym2, ActiveResponse, ActiveTransmission]
+    ) -> tuple[tuple[Vec2, Array], tuple]:
         F, tau = carry
         W, response, (H, d_w, d, g, h_w, h) = row
         a = response.A @ F + response.p * tau + response.b
@@ -132,8 +138,8 @@ def outwards(joints: Joint, turning: Turning, responses: Response, passed: Passe
     tau = jnp.where(turning.active[0], (turning.alpha[0] - q) * unless_small(q_w, turning.least[0]), 0)
     rows = (joints.W, responses, passed)
     _, (a, F, torque) = lax.scan(one, (Vec2(none, none), tau), rows)
-    return Motion(a, F, torque)
+    return ChainSolution(a, F, torque)
 
 
-def motion(joints: Joint, turning: Turning) -> Motion:
+def motion(joints: JointTerms, turning: Turning) -> ChainSolution:
     return outwards(joints, turning, *inwards(joints, turning))

@@ -26,7 +26,7 @@ from jax import Array, lax
 from ..algebra.vec2 import Sym2, Vec2
 
 
-class Joint(NamedTuple):
+class JointTerms(NamedTuple):
     """The joints, leaves (n, *batch). least: below it 1/D of the link is taken for infinite [1/kg]."""
 
     r: Vec2
@@ -43,14 +43,14 @@ class Response(NamedTuple):
     b: Vec2
 
 
-class Passed(NamedTuple):
+class Transmission(NamedTuple):
     """F_(i+1) = H W F + d, all joints."""
 
     H: Sym2
     d: Vec2
 
 
-class Motion(NamedTuple):
+class ChainSolution(NamedTuple):
     """a: accelerations.  F: F^d, the force of the link before each joint.  torque: tau^w of each active joint."""
 
     a: Vec2
@@ -64,10 +64,10 @@ def unless_small(x: Array, least: Array) -> Array:
     return jnp.where(large, 1 / jnp.where(large, x, 1), 0)
 
 
-def inwards(joints: Joint) -> tuple[Response, Passed]:
+def inwards(joints: JointTerms) -> tuple[Response, Transmission]:
     """A_i, b_i and C_i, d_i of all joints, from the last to the first: (6)-(9)."""
 
-    def one(outer: Response, joint: Joint) -> tuple[Response, tuple[Response, Passed]]:
+    def one(outer: Response, joint: JointTerms) -> tuple[Response, tuple[Response, Transmission]]:
         r, W, u, e, least = joint
         A, b = outer
         Dinv = unless_small(r.dot((W + A) @ r), least)
@@ -75,24 +75,24 @@ def inwards(joints: Joint) -> tuple[Response, Passed]:
         d = r * ((r.dot(u - b) - e) * Dinv)
         Wr = W @ r
         here = Response(W - Sym2.outer(Wr) * Dinv, u - W @ d)
-        return here, (here, Passed(H, d))
+        return here, (here, Transmission(H, d))
 
     none = jnp.zeros_like(joints.e[0])
     beyond = Response(Sym2(none, none, none), Vec2(none, none))
     return lax.scan(one, beyond, joints, reverse=True)[1]
 
 
-def outwards(joints: Joint, responses: Response, passed: Passed) -> Motion:
+def outwards(joints: JointTerms, responses: Response, passed: Transmission) -> ChainSolution:
     """Forces of the links and accelerations, from the first joint to the last (section 3, steps 2 and 3)."""
 
-    def one(F: Vec2, row: tuple[Sym2, Response, Passed]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
+    def one(F: Vec2, row: tuple[Sym2, Response, Transmission]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
         W, (A, b), (H, d) = row
         return H @ (W @ F) + d, (A @ F + b, F)
 
     none = jnp.zeros_like(joints.e[0])
     _, (a, F) = lax.scan(one, Vec2(none, none), (joints.W, responses, passed))
-    return Motion(a, F, jnp.zeros_like(joints.e))
+    return ChainSolution(a, F, jnp.zeros_like(joints.e))
 
 
-def motion(joints: Joint) -> Motion:
+def motion(joints: JointTerms) -> ChainSolution:
     return outwards(joints, *inwards(joints))

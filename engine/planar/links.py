@@ -82,17 +82,17 @@ def only(yes: Array, v: Vec2) -> Vec2:
     return Vec2(jnp.where(yes, v.x, 0), jnp.where(yes, v.y, 0))
 
 
-def shifted(x: Any, by: int) -> Any:
+def shift_rows(x: Any, by: int) -> Any:
     """Shift rows (n, ...): row i is x's row i + by, zero outside."""
     if isinstance(x, Vec2):
-        return Vec2(shifted(x.x, by), shifted(x.y, by))
+        return Vec2(shift_rows(x.x, by), shift_rows(x.y, by))
     none = jnp.zeros_like(x[:1])
     return jnp.concatenate([x[1:], none] if by > 0 else [none, x[:-1]])
 
 
 def links(chain: Rows, x: Vec2, v: Vec2) -> Links:
     """The links of a chain.  x, v: of all joints, zero for none."""
-    d, w = only(chain.linked, shifted(x, 1) - x), only(chain.linked, shifted(v, 1) - v)
+    d, w = only(chain.linked, shift_rows(x, 1) - x), only(chain.linked, shift_rows(v, 1) - v)
     square = jnp.where(chain.linked, d.dot(d), 1)
     l = jnp.sqrt(square)
     r = d * (1 / l)
@@ -136,11 +136,11 @@ def drive_rows(rows: Rows, drive: ChainDrive) -> DriveRows:
 
 def outside(chain: Rows, links: Links, v: Vec2, drive: DriveRows) -> Vec2:
     """F^e: gravity (4.1), torques (4.2), rolling and quadratic drag (4.3), and the given forces [N]."""
-    torque = drive.torque - chain.roll * (links.omega - shifted(links.omega, -1))
+    torque = drive.torque - chain.roll * (links.omega - shift_rows(links.omega, -1))
     after = links.L * torque  # its effect on the joint after it; the joint before gets that of the link before
-    before = shifted(links.L, -1) * torque
+    before = shift_rows(links.L, -1) * torque
     square = v.dot(v)
     speed = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
     weight = Vec2(chain.gravity.x * chain.mass, chain.gravity.y * chain.mass)
     drag = v * (chain.drag * speed)
-    return drive.force + weight - drag + shifted(after, -1) + shifted(before, 1) - after - before
+    return drive.force + weight - drag + shift_rows(after, -1) + shift_rows(before, 1) - after - before

@@ -26,11 +26,11 @@ from ..algebra.vec2 import Sym2, Vec2
 from ..shaped import Float
 from . import chain
 from .accelerations import Posture, joint_alpha, mobility, pull, read, solve
-from .links import Links, Rows, drive_rows, only, shifted
+from .links import Links, Rows, drive_rows, only, shift_rows
 from .model import Chain, ChainDrive, ChainState
 
 
-class Factors(NamedTuple):
+class JointFactors(NamedTuple):
     """Factors of all joints, leaves (n, *batch): C = H W."""
 
     W: Sym2
@@ -38,22 +38,22 @@ class Factors(NamedTuple):
     H: Sym2
 
 
-def factors(rows: Rows, now: Posture, link: Links) -> Factors:
+def factors(rows: Rows, now: Posture, link: Links) -> JointFactors:
     W, least = mobility(rows, now)
     none = jnp.zeros_like(least)
-    responses, passed = chain.inwards(chain.Joint(link.r, W, Vec2(none, none), none, least))
-    return Factors(W, responses.A, passed.H)
+    responses, passed = chain.inwards(chain.JointTerms(link.r, W, Vec2(none, none), none, least))
+    return JointFactors(W, responses.A, passed.H)
 
 
-def backwards(factors: Factors, weight: Vec2) -> Vec2:
+def backwards(factors: JointFactors, weight: Vec2) -> Vec2:
     """Derivatives of the sum of all weight_i . a_i by F^e, leaves (n, rows, *batch), as weight's: steps 1 to 5."""
 
-    def inwards(dF: Vec2, row: tuple[Factors, Vec2]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
+    def inwards(dF: Vec2, row: tuple[JointFactors, Vec2]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
         (W, A, H), own = row
         by_d = W @ (H @ dF)  # C_k^T da/dd_k, and da/dd_k = da/dF_(k+1): step 3
         return by_d + A @ own, (by_d, dF)  # da/dF_k: steps 1 and 2
 
-    def outwards(db: Vec2, row: tuple[Factors, Vec2, Vec2, Vec2]) -> tuple[Vec2, Vec2]:
+    def outwards(db: Vec2, row: tuple[JointFactors, Vec2, Vec2, Vec2]) -> tuple[Vec2, Vec2]:
         (W, A, H), own, by_d, dd = row
         db = db + own  # [k = i]
         return H @ (W @ db - dd), by_d + A @ db  # step 4 for k + 1, step 5 for k
@@ -69,9 +69,9 @@ def angular(rows: Rows, link: Links, a: Vec2) -> Array:
     return jnp.where(rows.linked[:, None], joint_alpha(link.L[:, None], a), 0)
 
 
-def by_torques(factors: Factors, rows: Rows, link: Links, joints: Array) -> Array:
+def by_torques(factors: JointFactors, rows: Rows, link: Links, joints: Array) -> Array:
     """d alpha^z_i/d tau_j [i, j, *batch] of the joints numbered (m,): 8.1, both its sums over three joints by (13)."""
-    L, before = link.L[:, None], shifted(link.L, -1)[:, None]
+    L, before = link.L[:, None], shift_rows(link.L, -1)[:, None]
     later = jnp.arange(len(link.l))[:, None] - joints
     later = later.reshape(*later.shape, *(1,) * (link.l.ndim - 1))
     weight = L * (later == -1) - (L + before) * (later == 0) + before * (later == 1)
@@ -79,7 +79,7 @@ def by_torques(factors: Factors, rows: Rows, link: Links, joints: Array) -> Arra
     return jnp.swapaxes(angular(rows, link, by_force)[joints], 0, 1)
 
 
-def numbered(n: int, joints: Sequence[int]) -> Array:
+def joint_indices(n: int, joints: Sequence[int]) -> Array:
     wrong = [j for j in joints if not 0 <= j < n]
     if wrong:
         raise ValueError(f"joints {wrong} are not among 0 to {n - 1}, those of this chain that can be asked for")
@@ -91,7 +91,7 @@ def chain_force_jacobian(model: Chain, state: ChainState, i: int | None = None) 
 
     Without i of all joints, (..., i, j, component of a_i, of F_j), in O(n^2).
     """
-    chosen = numbered(model.n, range(model.n) if i is None else [i])
+    chosen = joint_indices(model.n, range(model.n) if i is None else [i])
     lanes = (1,) * state.t.ndim
     own = (jnp.arange(model.n)[:, None] == chosen).reshape(model.n, -1, 1, *lanes).astype(state.x.dtype)
     x, y = jnp.eye(2, dtype=own.dtype).reshape(2, 2, *lanes)
@@ -106,7 +106,7 @@ def chain_torque_jacobian(
 ) -> Float[Array, "*#batch m m"]:
     """d alpha^z_i/d tau_j (..., m, m) of the listed joints, of all n - 1 without a list (8.1) [1/(kg m^2)]."""
     rows, now, link = read(model, state)
-    chosen = numbered(model.n - 1, range(model.n - 1) if joints is None else joints)
+    chosen = joint_indices(model.n - 1, range(model.n - 1) if joints is None else joints)
     return jnp.moveaxis(by_torques(factors(rows, now, link), rows, link, chosen), (0, 1), (-2, -1))
 
 
@@ -124,7 +124,7 @@ def chain_torques(
     joints: m indices.  angular_accelerations [rad/s^2].  If no torques give them, the result is the least
     torques that come nearest. Costs O(n m + m^3); `Chain.active` does the same in O(n).
     """
-    (rows, now, link), chosen = read(model, state), numbered(model.n - 1, joints)
+    (rows, now, link), chosen = read(model, state), joint_indices(model.n - 1, joints)
     demand = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
     motion, _ = solve(rows, link, now, demand, turning=False)  # step 1
     alpha = angular(rows, link, Vec2(motion.a.x[:, None], motion.a.y[:, None]))[chosen, 0]

@@ -34,7 +34,7 @@ from ...engine.loops.forward import forward
 from ...engine.model import Model
 from ...engine.state import State
 from ...engine.topology import Topology
-from .flight import Body, flown
+from .flight import Body, fly_body
 from .forces import Step, column, joint_forces
 from .rk4 import classical
 
@@ -61,20 +61,20 @@ def exact(
     """
     free = free_bodies(model.topology)
     if not free.any():
-        return _stepped(model, state, h, control, impulses, free)
+        return _step(model, state, h, control, impulses, free)
     links = np.flatnonzero(free).tolist()
     forest = Forest.of(model, q=state.q, v=state.v)
     flight = h if each is None else each[trees_of(model.topology).of_link[links]]
     q, v = _flight(forest, model, state, flight, impulses, links)
     flies = _flies(forest, model, control, links)
 
-    def stepped() -> State:
-        after = _stepped(model, state, h, control, impulses, free, flies)
+    def step_rest() -> State:
+        after = _step(model, state, h, control, impulses, free, flies)
         old_q, old_v = _columns(forest, after.q, after.v, links)
         own_q, own_v = ([jnp.where(flies, x, y) for x, y in zip(*z, strict=True)] for z in ((q, old_q), (v, old_v)))
         return _put(forest, after, own_q, own_v, links)
 
-    end = jax.lax.cond(flies.all(), lambda: _put(forest, state, q, v, links), stepped) if free.all() else stepped()
+    end = jax.lax.cond(flies.all(), lambda: _put(forest, state, q, v, links), step_rest) if free.all() else step_rest()
     return State(end.q, end.v, state.t + h)
 
 
@@ -115,18 +115,18 @@ def _flight(
     start = forest.topology.v_start
     p = [forest.rows(impulses, 1, [start[i] + k for i in links]) for k in range(6)] if impulses is not None else None
     mass, com, inertia = (forest.rows(getattr(model, x), Model.base_ndim(x), links) for x in ("mass", "com", "inertia"))
-    return _flown(q, v, p, mass, com, inertia, model.gravity, h)
+    return _fly(q, v, p, mass, com, inertia, model.gravity, h)
 
 
 @fence
-def _flown(q, v, p, mass, com, inertia, gravity, h):
+def _fly(q, v, p, mass, com, inertia, gravity, h):
     arm = Vec3.of(com)
     attitude, w = Quat(*q[3:]), Vec3(*v[:3])
     r = attitude.rotate(arm)
     none = jax.tree.map(jnp.zeros_like, w)
     push, moment = (none, none) if p is None else (Vec3(*p[3:]), Vec3(*p[:3]) - r.cross(Vec3(*p[3:])))
     body = Body(attitude, w, Vec3(*q[:3]) + r, Vec3(*v[3:]) + w.cross(r))
-    end = flown(body, mass, Sym3.of(inertia), Vec3.of(gravity), moment, push, h)
+    end = fly_body(body, mass, Sym3.of(inertia), Vec3.of(gravity), moment, push, h)
     r = end.attitude.rotate(arm)
     o, u = end.center - r, end.u - end.w.cross(r)
     return (o.x, o.y, o.z, end.attitude.w, *end.attitude.vector.xyz), (*end.w.xyz, *u.xyz)
@@ -182,7 +182,7 @@ class Given(NamedTuple):
     parts: Array | None
 
 
-def _stepped(
+def _step(
     model: Model,
     state: State,
     h: Step,
@@ -199,7 +199,7 @@ def _stepped(
     forces = None if impulses is None else impulses / column(h)
     given = Given(model, arm, control, forces, h if parts is None else h / parts, parts)
     start = jnp.int32(0), state if arm is None else _shift_origins(model, state, arm)
-    _, end = _part(given, start) if parts is None else loop(MOST_PARTS, _unfinished, _part, given, start)
+    _, end = _part(given, start) if parts is None else loop(MOST_PARTS, _has_parts_left, _part, given, start)
     return end if arm is None else _shift_origins(model, end, -arm)
 
 
@@ -221,7 +221,7 @@ def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array |
     return jnp.clip(jnp.ceil(rotation / LARGEST_ROTATION), 1, MOST_PARTS).astype(jnp.int32)
 
 
-def _unfinished(given: Given, carry: tuple[Array, State]) -> Array:
+def _has_parts_left(given: Given, carry: tuple[Array, State]) -> Array:
     assert given.parts is not None
     return (carry[0] < given.parts).any()
 

@@ -86,7 +86,7 @@ class Spin(NamedTuple):
     passes: Array
 
 
-def flown(body: Body, mass: Array, inertia: Sym3, gravity: Vec3, moment: Vec3, push: Vec3, h: Scalar) -> Body:
+def fly_body(body: Body, mass: Array, inertia: Sym3, gravity: Vec3, moment: Vec3, push: Vec3, h: Scalar) -> Body:
     """The body after a step of length h [s].
 
     inertia: about the centre of mass, in the body's axes [kg m^2].  gravity [m/s^2].
@@ -103,7 +103,7 @@ def flown(body: Body, mass: Array, inertia: Sym3, gravity: Vec3, moment: Vec3, p
     M = L + moment * 0.5
     spin = Spin(a * h, B * h, M, moment, _passes(*stop_gradient((a * h, B * h, body.attitude, L, moment))))
     rest = _attitude_at_end(spin, body.attitude)
-    attitude = (Quat.exp(M * spin.a) * rest).normalized()
+    attitude = (Quat.exp(M * spin.a) * rest).to_unit()
     # as a change, so that what turns evenly keeps its bits
     w = body.w + moment * a + (_apply_in_world(attitude, B, L + moment) - _apply_in_world(body.attitude, B, L))
     return Body(attitude, w, center, u)
@@ -156,7 +156,7 @@ def _passes(a: Scalar, B: Sym3, attitude: Quat, L: Vec3, P: Vec3) -> Array:
 @jax.custom_jvp
 def _attitude_at_end(spin: Spin, attitude: Quat) -> Quat:
     """Q at the step's end."""
-    return _integrated(_pass, spin, attitude)
+    return _integrate_attitude(_pass, spin, attitude)
 
 
 def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
@@ -164,7 +164,7 @@ def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
     are a loop, too: written out, they take minutes to compile once they are differentiated in reverse."""
 
     def one_at_least(spin: Spin, attitude: Quat) -> Quat:
-        return _integrated(_short_pass, spin._replace(passes=jnp.maximum(spin.passes, 1)), attitude)
+        return _integrate_attitude(_short_pass, spin._replace(passes=jnp.maximum(spin.passes, 1)), attitude)
 
     end, d = partial_jvp(one_at_least, primals, tangents)
     spin, attitude = primals
@@ -174,12 +174,12 @@ def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
 _attitude_at_end.defjvp(_derivative, symbolic_zeros=True)
 
 
-def _integrated(one: Any, spin: Spin, attitude: Quat) -> Quat:
+def _integrate_attitude(one: Any, spin: Spin, attitude: Quat) -> Quat:
     q = jnp.stack(jnp.broadcast_arrays(attitude.w, attitude.x, attitude.y, attitude.z, spin.M.x)[:4])
-    return Quat(*loop(MOST_PASSES, _unfinished, one, spin, (jnp.int32(0), q))[1])
+    return Quat(*loop(MOST_PASSES, _has_passes_left, one, spin, (jnp.int32(0), q))[1])
 
 
-def _unfinished(spin: Spin, carry: tuple[Array, Array]) -> Array:
+def _has_passes_left(spin: Spin, carry: tuple[Array, Array]) -> Array:
     return (carry[0] < spin.passes).any()
 
 
@@ -189,8 +189,8 @@ def _pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
     dt, s = _moments(spin, k, q)
     slopes: list[Array] = []
     for row, node in zip(STAGES, NODE, strict=True):
-        slopes.append(_slope(spin, q + _weighted(row, slopes) * dt, s[node]))
-    return k + 1, jnp.where(k < spin.passes, q + _weighted(WEIGHTS, slopes) * dt, q)
+        slopes.append(_slope(spin, q + _weighted_sum(row, slopes) * dt, s[node]))
+    return k + 1, jnp.where(k < spin.passes, q + _weighted_sum(WEIGHTS, slopes) * dt, q)
 
 
 def _short_pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -221,10 +221,10 @@ def _moments(spin: Spin, k: Array, q: Array) -> tuple[Array, Array]:
 def _slope(spin: Spin, q: Array, at: Array) -> Array:
     """dQ/dt (4, ...). Stages are off the unit sphere: B sees them on it, as a thin rod's answers to any shear."""
     attitude, s = Quat(*q), Vec3(*at)
-    rate = _apply_in_world(attitude.normalized(), spin.B, spin.M + s) + s * spin.a
+    rate = _apply_in_world(attitude.to_unit(), spin.B, spin.M + s) + s * spin.a
     d = Quat.of(ZERO, rate * 0.5) * attitude
     return jnp.stack([d.w, d.x, d.y, d.z])
 
 
-def _weighted(weights: tuple[float, ...], slopes: list[Array]) -> Any:
+def _weighted_sum(weights: tuple[float, ...], slopes: list[Array]) -> Any:
     return sum((slope * weight for weight, slope in zip(weights, slopes, strict=True) if weight), start=0.0)

@@ -15,7 +15,7 @@ from jax import Array
 
 from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Demand, Posture, pull, solve, stop
-from ...engine.planar.chain import Motion
+from ...engine.planar.chain import ChainSolution
 from ...engine.planar.links import DriveRows, Links, Rows, links
 from .crossing import Crossings, crossings, state_after
 from .lane import ChainLane, Holds, select
@@ -56,7 +56,7 @@ class ChainProposal(NamedTuple):
     tried: Posture
     link: Links
     demand: Demand
-    response: Motion
+    response: ChainSolution
     reaction: Vec2
 
 

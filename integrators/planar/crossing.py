@@ -16,7 +16,7 @@ from jax import Array
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, about_middle, joint_alpha
-from ...engine.planar.links import Links, Rows, only, shifted
+from ...engine.planar.links import Links, Rows, only, shift_rows
 from ...engine.planar.model import OPEN
 from .lane import Holds
 
@@ -76,13 +76,13 @@ class Way(NamedTuple):
 
     def before(self, world: float) -> Way:
         """The row before each; for the first one (world, 0)."""
-        d, w, c = (shifted(x, -1) for x in self)
+        d, w, c = (shift_rows(x, -1) for x in self)
         return Way(Vec2(d.x.at[0].set(world), d.y), w, c)
 
 
 def bends(rows: Rows, now: Posture, a: Vec2) -> tuple[Way, Way]:
     """The links before and behind each joint; before joint 0 the x axis."""
-    behind = Way(*(only(rows.linked, shifted(x, 1) - x) for x in (now.x, now.v, a)))
+    behind = Way(*(only(rows.linked, shift_rows(x, 1) - x) for x in (now.x, now.v, a)))
     return behind.before(1.0), behind
 
 
@@ -100,7 +100,7 @@ def past(rows: Rows, side: Any, angle: Array) -> Array:
 
 
 @fence
-def corrected(angle: Array, rate: Array, t: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
+def newton_step(angle: Array, rate: Array, t: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
     """A time at which the angle is nearer to `level` beyond its limit, in [0, h]: Newton's."""
     closing = side * rate
     over = jnp.where(closing > 0, past(rows, side, angle) - level, 0)
@@ -121,18 +121,18 @@ def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Ar
         beyond = near & (end > level)
         guess = jnp.where(near, falling(-start, -sign * rate, -sign * alpha), jnp.inf)
         sought = beyond | (guess <= h)
-        t = jax.lax.cond(sought.any(), searched, lambda *x: x[1], ways, guess, h, rows, level, sign)
+        t = jax.lax.cond(sought.any(), find_crossing, lambda *x: x[1], ways, guess, h, rows, level, sign)
         t = jnp.where(sought, jnp.where(guess <= 0, 0, t), jnp.inf)
         at, side = jnp.minimum(t, at), jnp.where(t < at, sign, side)
         lost = lost | (beyond & ~jnp.isfinite(t))
     return at, side, lost.any(0)
 
 
-def searched(ways: tuple[Way, Way], guess: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
+def find_crossing(ways: tuple[Way, Way], guess: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
     """The time in [0, h] at which each angle is `level` beyond its limit, infinite where it was not found (Newton)."""
     t = jnp.minimum(guess, h)
     for _ in range(CORRECTIONS):
-        t = corrected(*angle(ways, t), t, h, rows, level, side)
+        t = newton_step(*angle(ways, t), t, h, rows, level, side)
     there, rate = angle(ways, t)
     near = jnp.abs(past(rows, side, there) - level) < 1e3 * jnp.finfo(t.dtype).eps
     return jnp.where(near & (side * rate >= 0), t, jnp.inf)

@@ -187,7 +187,7 @@ def run_chain(
 
     def iteration(carry: tuple[Array, ChainLane, ChainRecord]) -> tuple[Array, ChainLane, ChainRecord]:
         ticks, lane, record = carry
-        acting = driven(rows, model, lane, function, drive)
+        acting = current_drive(rows, model, lane, function, drive)
         after, struck = tick(rules, rows, lane, acting, bounds, frames)
         return ticks + 1, after, record_tick(record, rows, lane, after, struck)
 
@@ -271,7 +271,7 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, Open) else x
 
 
-def driven(rows: Rows, model: Chain, lane: ChainLane, function: Any, drive: ChainDrive) -> DriveRows:
+def current_drive(rows: Rows, model: Chain, lane: ChainLane, function: Any, drive: ChainDrive) -> DriveRows:
     """The drive until the next state."""
     if function is not None:
         return drive_rows(rows, function(model, state_of(lane.now, lane.t), lane.t))

@@ -42,7 +42,7 @@ def lanes_first(x: Array) -> Array:
     return jnp.moveaxis(x, (0, 1), (-2, -1))
 
 
-def _jumped(step: StepSummary) -> ContactImpulses:
+def _sum_jumps(step: StepSummary) -> ContactImpulses:
     first, *others = (jump.impulses for jump in step.jumps)
     return functools.reduce(ContactImpulses.__add__, others, first)
 
@@ -70,9 +70,9 @@ def _joint_impulses(model: Model, step: StepSummary) -> Array:
 
 QUANTITIES = {
     "contact_forces": Quantity(_links, lambda _, step: lanes_first(step.rest.links), True),
-    "contact_impulses": Quantity(_links, lambda _, step: lanes_first(_jumped(step).links), False),
+    "contact_impulses": Quantity(_links, lambda _, step: lanes_first(_sum_jumps(step).links), False),
     "pair_forces": Quantity(_pairs, lambda _, step: lanes_first(step.rest.pairs), True),
-    "pair_impulses": Quantity(_pairs, lambda _, step: lanes_first(_jumped(step).pairs), False),
+    "pair_impulses": Quantity(_pairs, lambda _, step: lanes_first(_sum_jumps(step).pairs), False),
     "joint_forces": Quantity(_links, joint_forces, True),
     "joint_impulses": Quantity(_links, _joint_impulses, False),
 }

@@ -34,7 +34,7 @@ SUMS = tuple(SENSORS)
 
 def reporting(rules: Rules, report: str | Sequence[str], topology: Topology) -> Rules:
     """The rules of a run that reports these: all impacts are handed on, and all bodies go by one clock."""
-    names = checked(report, topology)
+    names = check_names(report, topology)
     if "sensors" in names:
         names = *(name for name in names if name != "sensors"), *(SUMS if summed_sensors(topology) else ())
     if not names:
@@ -46,7 +46,7 @@ def reporting(rules: Rules, report: str | Sequence[str], topology: Topology) -> 
     return dataclasses.replace(rules, report=names, max_logged=None, clocks="one")
 
 
-def checked(report: str | Sequence[str], topology: Topology) -> tuple[str, ...]:
+def check_names(report: str | Sequence[str], topology: Topology) -> tuple[str, ...]:
     """The names, each once and known."""
     names = (report,) if isinstance(report, str) else tuple(dict.fromkeys(report))
     known = (*QUANTITIES, "sensors")
@@ -76,7 +76,7 @@ def readings(names: Sequence[str], model: Model, lane: Lane, ticked: TickResult)
     return jnp.concatenate(rows, -1)
 
 
-def reported(names: Sequence[str], topology: Topology, sums: Array, dt: Array) -> Report:
+def make_report(names: Sequence[str], topology: Topology, sums: Array, dt: Array) -> Report:
     """The arrays (..., *shape) by name, of sums (..., width) over times dt (...) [s]; where that is 0 they are 0."""
     report: Report = {}
     parts = jnp.split(sums, np.cumsum([size for _, _, size in _columns(names, topology)])[:-1], -1) if names else []
@@ -99,7 +99,7 @@ def with_sensors(report: Report, names: Sequence[str], model: Model, q: Array, v
     for sensor in summed_sensors(topology):
         end = at + sensors.size(sensor, topology)
         means, sums = (report[name][..., at:end] for name in SUMS)
-        readings |= sensors.named(sensor, means, sums)
+        readings |= sensors.readings_by_name(sensor, means, sums)
         at = end
     kept = {name: x for name, x in report.items() if name not in SENSORS}
     if isinstance(q, np.ndarray):  # as all else of a run in chunks

@@ -118,7 +118,7 @@ def _normal(topology: Topology, sensor: Sensor, pushed: ContactImpulses) -> Arra
     return (pushed.normals * weights).sum(0)
 
 
-def named(sensor: Sensor, means: Array, sums: Array) -> dict[str, Array]:
+def readings_by_name(sensor: Sensor, means: Array, sums: Array) -> dict[str, Array]:
     """Readings by name, of the mean (..., k) of what acts smoothly and the sum (..., k) of what impacts add."""
     if not KINDS[sensor.kind].impulsive:
         return {sensor.name: jnp.where(jnp.isnan(means), means, (means != 0) | (sums != 0))}

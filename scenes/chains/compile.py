@@ -42,20 +42,20 @@ def checked_chain(spec: ChainSpec) -> tuple[Any, Any]:
     for k, row in enumerate(rows):
         _check_start(k, row, begin, grounds, near)
 
-    def padded(x: Any, fill: Any, size: int = room) -> Any:
+    def pad(x: Any, fill: Any, size: int = room) -> Any:
         x = np.asarray(x, type(fill))
         return np.concatenate([x, np.full((size - len(x), *x.shape[1:]), fill)])
 
     columns = {name: [getattr(row, name) for row in rows] for name in _Row._fields}
-    arrays: dict[str, Any] = {name: padded(columns[name], False) for name in ("guided", "active")}
-    arrays |= {name: padded(columns[name], 0.0) for name in ("line", "roll", "drag")}
-    arrays |= {"mass": padded(columns["mass"], 1.0), "length": padded(begin.lengths, 1.0, room - 1)}
-    arrays |= {"lower": padded(columns["lower"], -np.inf), "upper": padded(columns["upper"], np.inf)}
+    arrays: dict[str, Any] = {name: pad(columns[name], False) for name in ("guided", "active")}
+    arrays |= {name: pad(columns[name], 0.0) for name in ("line", "roll", "drag")}
+    arrays |= {"mass": pad(columns["mass"], 1.0), "length": pad(begin.lengths, 1.0, room - 1)}
+    arrays |= {"lower": pad(columns["lower"], -np.inf), "upper": pad(columns["upper"], np.inf)}
     arrays["ground"] = np.array([point for point, _ in grounds], float).reshape(-1, 2)
     arrays["normal"] = np.array([normal for _, normal in grounds], float).reshape(-1, 2)
     chain = Chain(**arrays, gravity=gravity, joints=np.array(n))  # type: ignore[arg-type]
-    begun: dict[str, Any] = {"x": padded(begin.x, 0.0), "v": padded(begin.v, 0.0), "t": np.array(0.0)}
-    state = ChainState(**begun, stuck=padded(stuck, -1), shut=np.full(room, OPEN))  # type: ignore[arg-type]
+    begun: dict[str, Any] = {"x": pad(begin.x, 0.0), "v": pad(begin.v, 0.0), "t": np.array(0.0)}
+    state = ChainState(**begun, stuck=pad(stuck, -1), shut=np.full(room, OPEN))  # type: ignore[arg-type]
     return chain, state
 
 

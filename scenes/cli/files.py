@@ -57,7 +57,7 @@ def view(
         from ..show.page import write_page
 
         target(export, (".html",))
-        write_page(_read(Path(source)) if is_file else _recorded(source, robot), export)
+        write_page(_read(Path(source)) if is_file else _record(source, robot), export)
         say(f"wrote {export}")
         return
     from ..view.viewer import view as show
@@ -103,7 +103,7 @@ def _read(file: Path) -> Recording:
     return recording
 
 
-def _recorded(scene: str, robot: list[str] | None) -> Recording:
+def _record(scene: str, robot: list[str] | None) -> Recording:
     from ..running import record
 
     precision("")

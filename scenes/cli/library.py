@@ -96,11 +96,11 @@ def _links(model: Model) -> Iterable[tuple[str, ...]]:
 def _pairs(topology: Topology) -> Iterable[tuple[str, ...]]:
     """A row for each pair of kinds: number of pairs, capacity for near ones, contact points of each."""
     from ...collision.broad import pair_plan
-    from ...collision.narrow import KERNELS, ordered
+    from ...collision.narrow import KERNELS, kernel_key
 
     count, room = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for group in pair_plan(topology).groups:
-        kinds: Any = ordered(*group.kinds)[0]
+        kinds: Any = kernel_key(*group.kinds)[0]
         count[kinds] += group.n
         room[kinds] += group.capacity
     for kinds, n in sorted(count.items()):

@@ -97,14 +97,14 @@ def _keywords(robot: Sequence[str] | None, reader: Callable[..., Any]) -> dict[s
 def blame_line(source: str) -> Iterator[None]:
     """Add the line of a TOML scene to errors about it."""
     from ..compiling.check import SceneError
-    from ..formats.toml import located
+    from ..formats.toml import locate_error
 
     try:
         yield
     except SceneError as error:
         if not os.path.isfile(source):
             raise
-        raise located(source, error) from None
+        raise locate_error(source, error) from None
 
 
 def precision(dtype: str) -> str:

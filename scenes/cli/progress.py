@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ...engine.native.stages import watched
+from ...engine.native.stages import watch_stages
 from .interrupts import Gently, gently
 from .output import err
 
@@ -65,5 +65,5 @@ def progress_bar(name: str, lanes: int | None) -> Iterator[Shown]:
             elif seconds > LONG and not err.is_terminal:
                 err.print(f"{name}{many}: {stage} took {seconds:.1f} s, the first time only")
 
-        with watched(compiling), gently() as interrupts:
+        with watch_stages(compiling), gently() as interrupts:
             yield Shown(bar, task, interrupts)

@@ -71,7 +71,7 @@ def run(
     """
     from ...engine.results import last_well, raise_for
     from ..chains.spec import refuse_chain
-    from ..formats.settings import changed, parse_setting
+    from ..formats.settings import apply_setting, parse_setting
     from ..running import record
 
     if x64 and dtype not in ("", "f64"):
@@ -93,7 +93,7 @@ def run(
     used = precision("f64" if x64 else dtype)
     spec = found.spec
     for path, value in changes:
-        spec = changed(spec, path, value)
+        spec = apply_setting(spec, path, value)
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "scheme": scheme, "law": law}
     given |= {"impacts": impacts, "time_control": time_control, "window": window}
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}

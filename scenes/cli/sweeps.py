@@ -16,7 +16,7 @@ from .program import app
 
 if TYPE_CHECKING:
     from ..sweeps.result import Sweep
-    from ..sweeps.shards import Progress
+    from ..sweeps.shards import SweepProgress
 
 EVERY = 5.0  # [s] between lines of progress, where there is no bar
 DESIGNS = (".csv", ".parquet")
@@ -77,7 +77,7 @@ def sweep(
 
     carom sweep scene.toml --vary design.csv --measure impacts --measure position.ball --time 5 --on dask --workers 8
     """
-    from ..formats.settings import changed, parse_setting, split_setting
+    from ..formats.settings import apply_setting, parse_setting, split_setting
     from ..sweeps.measures import DEFAULT
     from ..sweeps.result import SUFFIXES, read_design
     from ..sweeps.shards import sweep as run
@@ -96,7 +96,7 @@ def sweep(
     used = precision(dtype)
     spec = found.spec
     for path, value in map(parse_setting, settings or ()):
-        spec = changed(spec, path, value)
+        spec = apply_setting(spec, path, value)
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "window": window, "scheme": scheme, "law": law}
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
     blame = blame_line(scene) if not (settings or vary) else contextlib.nullcontext()
@@ -128,7 +128,7 @@ class _Report:
         self._said, self._started = clock.perf_counter(), clock.perf_counter()
         self.shards, self._here, self._rate = 0, 0, None
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: SweepProgress) -> None:
         self._interrupts.begin()
         self.shards += 1
         self._here, self._rate = progress.here, progress.rate

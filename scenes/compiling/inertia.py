@@ -57,7 +57,7 @@ def _from_shapes(where: str, spec: Any, mass: float | None, rows: list[ShapeRow]
         fix = "give inertia about the centre of mass in kg m^2 (zeros for a point mass on a joint), or shapes"
         reject(where, "inertia", None, f"there are no shapes to take it from: {fix}")
     body = combine(row.mass() for row in rows if row.weighs)
-    return body if mass is None else body.scaled(mass)
+    return body if mass is None else body.with_mass(mass)
 
 
 def _checked_inertia(where: str, value: Any, jointed: bool) -> Array:

@@ -67,7 +67,7 @@ class LoopReader:
         if isinstance(joint, Gear):
             return self._gear(where, inner, spec, joint, a, b)
         if isinstance(joint, Driven):
-            return self._driven(where, inner, spec, joint, a, b)
+            return self._drive(where, inner, spec, joint, a, b)
         if a == b:
             check.reject(where, "link_b", spec.link_b, "it must be another link than link_a: name the two ends")
         numbers = plain(*self._frames(where, spec, a, b))
@@ -145,7 +145,7 @@ class LoopReader:
         numbers["loop_size"], numbers["loop_course"][0] = ratio, float(offset)
         return LoopRow(Loop("gear", a, b, (dof_a, dof_b)), numbers)
 
-    def _driven(self, where: str, inner: str, spec: LoopSpec, joint: Driven, a: int, b: int) -> LoopRow:
+    def _drive(self, where: str, inner: str, spec: LoopSpec, joint: Driven, a: int, b: int) -> LoopRow:
         dof = self._dof(where, "link_a", spec.link_a, a, "joint.dof", joint.dof)
         if b != -1:
             check.reject(where, "link_b", spec.link_b, "a driven joint is that of link_a: leave link_b out")

@@ -12,9 +12,9 @@ from ...collision.poses import Array
 from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.forest import Forest
 from ...engine.loops.evaluation import by_loop, errors, evaluate_loops, rates, row_loops
-from ...engine.loops.projection import projected
+from ...engine.loops.projection import project
 from ...engine.model import Model
-from ...engine.native.surface import compiled
+from ...engine.native.surface import native_jit
 from ...engine.state import State
 from ..spec import LoopSpec, SceneSpec
 from . import check
@@ -46,7 +46,7 @@ def with_loops(scene: SceneSpec, model: Model, state: State) -> tuple[Model, Sta
     model = replace(
         model, topology=topology, **{name: jax.device_put(np.asarray(x, kind)) for name, x in arrays.items()}
     )
-    return model, _assembled(scene, model, state)
+    return model, _assemble(scene, model, state)
 
 
 def loop_label(spec: LoopSpec, number: int) -> str:
@@ -55,7 +55,7 @@ def loop_label(spec: LoopSpec, number: int) -> str:
     return f"loop {number}" if spec.name is None else f'loop "{spec.name}"'
 
 
-def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
+def _assemble(scene: SceneSpec, model: Model, state: State) -> State:
     """q and v that satisfy the loops, by Newton's method from the given ones."""
     q, v = state.q, state.v
     for iteration in range(ASSEMBLY + 1):
@@ -84,12 +84,12 @@ def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
     )  # fmt: skip
 
 
-@compiled  # XLA takes ten times as long for a robot
+@native_jit  # XLA takes ten times as long for a robot
 def _closer(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
-    return projected(model, q, v, t)
+    return project(model, q, v, t)
 
 
-@compiled
+@native_jit
 def _off(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
     """Errors and rates (m,) of the loops' rows, in the loops' order, as those of `closed`."""
     forest = Forest.of(model, q=q, v=v)

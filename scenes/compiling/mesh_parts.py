@@ -36,7 +36,7 @@ def mesh_parts(where: str, s: Any) -> list[Geometry]:
     except TypeError:
         check.reject(where, "source", s.source, "it must be the path of a file, or arrays: give (vertices, faces)")
     try:
-        surface, report, convex = _KEPT.get(key, lambda: _prepared(s.source, scale, s.convex))
+        surface, report, convex = _KEPT.get(key, lambda: _prepare(s.source, scale, s.convex))
     except MeshError as error:
         check.reject(where, "source", shown, str(error))
     for text in _doubts(report, convex, s.convex):
@@ -60,7 +60,7 @@ def _stamp(source: Any) -> tuple[int, int] | None:
 Prepared = tuple[Surface, MeshReport, Convex | None]
 
 
-def _prepared(source: Any, scale: Any, convex: str | None) -> Prepared:
+def _prepare(source: Any, scale: Any, convex: str | None) -> Prepared:
     surface, report = inspect_mesh(source, scale)
     if convex == "none":
         return surface, report, None

@@ -125,13 +125,13 @@ def _gap(a: HostShape, b: HostShape, shift: Array, Ra: Array, Rb: Array, enough:
         if len(starts) < STARTS and all(n[k] @ start < DISTINCT for start in starts):
             starts.append(n[k])
     for start in starts:
-        best = max(best, _climbed(points, start) - skin)
+        best = max(best, _climb(points, start) - skin)
         if best > enough:
             break
     return best
 
 
-def _climbed(points: Callable[[Array], Array], n: Array) -> float:
+def _climb(points: Callable[[Array], Array], n: Array) -> float:
     """The largest n . points(n) uphill from n (3,): its gradient is the point itself."""
     step, w = 0.5, points(n[None])[0]
     best = float(n @ w)

@@ -49,11 +49,11 @@ def pair_table(
     owner = np.array([number[name] for name in owners], int)
     switched = [loop for loop in scene.loops if scene.filtering and loop.active is not None]
     uncut = [loop for loop in scene.loops if loop not in switched]
-    for a, b in (*scene.exclusions, *_tied(uncut)):
+    for a, b in (*scene.exclusions, *_ties(uncut)):
         touch &= ~_couples(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
     layers = shape_layers(rows)
     may = meet(layers[:, 0], layers[:, 1], i, j)
-    for a, b in _tied([loop for loop in switched if loop.active]):
+    for a, b in _ties([loop for loop in switched if loop.active]):
         may &= ~_couples(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
     if not scene.filtering:
         touch &= may
@@ -73,7 +73,7 @@ def _couples(one: Array, other: Array, i: Array, j: Array) -> Array:
     return (one[i] & other[j]) | (other[i] & one[j])
 
 
-def _tied(loops: Sequence[LoopSpec]) -> list[tuple[str, str]]:
+def _ties(loops: Sequence[LoopSpec]) -> list[tuple[str, str]]:
     """Links that loops keep in touch, as joints do, and links that roll on the statics. Loops are unchecked."""
     tied = []
     for loop in loops:

@@ -76,10 +76,10 @@ def shape_rows(owner: Any, index: int | None = None, moving: bool = True) -> lis
         for i, shape in enumerate(owner.shapes)
         for row in _rows(f"{where}, shape {i}", shape, inherited, pose, moving)
     ]
-    return rows if moving else _driven(where, owner, rows, pose[0])
+    return rows if moving else _add_twist(where, owner, rows, pose[0])
 
 
-def _driven(where: str, owner: Any, rows: list[ShapeRow], origin: Array) -> list[ShapeRow]:
+def _add_twist(where: str, owner: Any, rows: list[ShapeRow], origin: Array) -> list[ShapeRow]:
     w = check.numbers(where, "angular_velocity", owner.angular_velocity, (3,), "rad/s")
     v = check.numbers(where, "linear_velocity", owner.linear_velocity, (3,), "m/s")
     return [replace(r, twist=np.concatenate([w, v + np.cross(w, r.position - origin)])) for r in rows]

@@ -14,7 +14,7 @@ from ...engine.model import Model
 from ..formats.report import Actuator
 from ..joint_specs import Motor
 from ..spec import SceneSpec
-from .task import Box
+from .task import BoxSpace
 
 
 def scene_actuators(scene: SceneSpec) -> tuple[Actuator, ...]:
@@ -60,8 +60,8 @@ def select_actuators(actuators: Sequence[Actuator], names: Sequence[str] | None,
     return tuple(by_name[name] for name in names)
 
 
-def action_box(actuators: Sequence[Actuator]) -> Box:
-    return Box(tuple(a.lower for a in actuators), tuple(a.upper for a in actuators))
+def action_box(actuators: Sequence[Actuator]) -> BoxSpace:
+    return BoxSpace(tuple(a.lower for a in actuators), tuple(a.upper for a in actuators))
 
 
 def control(model: Model, actuators: Sequence[Actuator], action: Array) -> Array:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.native.primitive import native
-from .episode import EnvState, Played
+from .episode import EnvState, Transition
 from .starts import split
 from .task import BatchTask
 
@@ -30,14 +30,14 @@ class BatchEpisodes:
         q, v = q.astype(self.dtype), v.astype(self.dtype)
         return EnvState(q, v, jnp.zeros(key.shape, jnp.int32), pair[..., 0]), self.task.observe(q, v)
 
-    def play(self, state: EnvState, action: Array) -> Played:
+    def play(self, state: EnvState, action: Array) -> Transition:
         """Play one control period."""
         played = functools.partial(self._played, None)
         if not self.task.events:
             for _ in state.steps.shape:
                 played = jax.vmap(played)
         q, v, observation, reward, ended = played(state.q, state.v, action)
-        return Played(state._replace(q=q, v=v, steps=state.steps + 1), observation, reward, ended, {})
+        return Transition(state._replace(q=q, v=v, steps=state.steps + 1), observation, reward, ended, {})
 
     def _play(self, _: None, q: Array, v: Array, action: Array) -> tuple[Array, ...]:
         """Play any lanes for a period; return q, v, observation, reward and whether it ended."""

@@ -93,7 +93,7 @@ def closed_form(rods: Rods) -> Accelerate:
                     h = h - d * (s * cj - c * sj) * square[j]
             rows[-1].append(D[i][i])
             right.append(h)
-        a = solved(rows, right)
+        a = solve(rows, right)
         angular = a[cart:]
         return (*a[:cart], *angular[:1], *(b - c for b, c in zip(angular[1:], angular[:-1], strict=True)))
 
@@ -120,7 +120,7 @@ def smooth_loss(loss: Any, rate: Array) -> Array:
     return loss * rate / jnp.sqrt(rate * rate + LOSS_SPEED**2)
 
 
-def solved(rows: list[list], right: list) -> list:
+def solve(rows: list[list], right: list) -> list:
     """x with A x = right; A symmetric, positive definite, rows its lower triangle: A = L D L^T, by components."""
     n = len(rows)
     L, pivot = [list(row) for row in rows], []

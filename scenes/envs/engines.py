@@ -81,7 +81,7 @@ def smooth(dt: float, substeps: int, **ways: Factory) -> dict[str, Smooth]:
     return {name: Smooth(way, dt, substeps) for name, way in ways.items()}
 
 
-def closed(rods: Rods) -> Factory:
+def formulas(rods: Rods) -> Factory:
     """Accelerations by closed forms: the fastest."""
     return lambda dtype: closed_form(rods)
 

@@ -23,7 +23,7 @@ from .batch_episodes import BatchEpisodes
 from .episode import EnvState
 from .scene_episodes import SceneEpisodes
 from .scene_task import Task
-from .task import BatchTask, Box, Discrete
+from .task import BatchTask, BoxSpace, Discrete
 
 AT_ONCE = 128  # lanes; of more, new episodes are begun where they are wanted alone
 
@@ -66,17 +66,17 @@ class Environment:
             self._episodes = SceneEpisodes(task, self.dtype)
         else:
             self._episodes = BatchEpisodes(task, self.engine, self.dtype)
-        self.actions: Box | Discrete = task.actions
+        self.actions: BoxSpace | Discrete = task.actions
         self.reset = jax.jit(self._reset)
         self.step = jax.jit(self._step)
         self.step_with_info = jax.jit(self._step_with_info)
-        self.restarted = jax.jit(self._restarted)
+        self.restarted = jax.jit(self._restart)
 
     @functools.cached_property
-    def observations(self) -> Box:
+    def observations(self) -> BoxSpace:
         if isinstance(self.task, BatchTask):
             return self.task.observations
-        return Box.of(*(inf,) * jax.eval_shape(self._begin, jax.random.key(0))[1].size)
+        return BoxSpace.of(*(inf,) * jax.eval_shape(self._begin, jax.random.key(0))[1].size)
 
     def _reset(self, key: Array) -> tuple[EnvState, Array]:
         """Begin an episode for every key, (...) -> state and observation (..., k)."""
@@ -93,11 +93,11 @@ class Environment:
 
     def _step_with_info(self, state: EnvState, action: Array) -> InformedStep:
         """Advance by one control period, and return the task's info too."""
-        played = self._episodes.play(state, self._checked(action, state.steps.shape))
+        played = self._episodes.play(state, self._check_action(action, state.steps.shape))
         truncated = played.state.steps >= self.task.max_steps
         return InformedStep(*played[:4], truncated, played.info)
 
-    def _restarted(self, state: EnvState, observation: Array, done: Array) -> tuple[EnvState, Array]:
+    def _restart(self, state: EnvState, observation: Array, done: Array) -> tuple[EnvState, Array]:
         """Begin a new episode in the lanes that are done (...), leave the others."""
         current = state, observation
 
@@ -125,7 +125,7 @@ class Environment:
         current = jax.lax.fori_loop(0, -(-number[-1] // some), fill, current)
         return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), current)
 
-    def _checked(self, action: Any, lanes: tuple[int, ...]) -> Array:
+    def _check_action(self, action: Any, lanes: tuple[int, ...]) -> Array:
         action, space = jnp.asarray(action), self.actions
         if action.shape != (*lanes, *space.shape):
             raise ValueError(

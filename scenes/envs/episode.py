@@ -25,7 +25,7 @@ class EnvState(NamedTuple):
     command: Any = ()
 
 
-class Played(NamedTuple):
+class Transition(NamedTuple):
     """Outcome of a control period: reward (...), ended (...) bool, info {name: (..., ...)}."""
 
     state: EnvState

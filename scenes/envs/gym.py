@@ -12,7 +12,7 @@ import numpy as np
 
 from .environment import Environment
 from .rows import Lanes
-from .task import Box, Discrete
+from .task import BoxSpace, Discrete
 
 try:
     import gymnasium
@@ -159,7 +159,7 @@ def _spaces(env: Environment) -> tuple[spaces.Space, spaces.Space]:
     return _space(env.observations), _space(env.actions)
 
 
-def _space(space: Box | Discrete) -> spaces.Space:
+def _space(space: BoxSpace | Discrete) -> spaces.Space:
     if isinstance(space, Discrete):
         return spaces.Discrete(space.n)
     return spaces.Box(np.array(space.low, np.float32), np.array(space.high, np.float32), dtype=np.float32)

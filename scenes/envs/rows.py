@@ -65,9 +65,9 @@ class Lanes:
         if self._rows is None:
             raise RuntimeError(f"{self.task.name}: step before the first reset")
         if isinstance(self.task, BatchTask):
-            self._rows, _ = self._programs.play(self._rows, None, self._checked(action))
+            self._rows, _ = self._programs.play(self._rows, None, self._check_action(action))
         else:
-            self._rows, self._rest = self._programs.play(self._rows, self._rest, self._checked(action))
+            self._rows, self._rest = self._programs.play(self._rows, self._rest, self._check_action(action))
         if again is not None and again.any():
             self._rows, self._rest = self._programs.renew(self._rows, self._rest, again)
         return self._read()
@@ -103,7 +103,7 @@ class Lanes:
             rows[..., end - 1] > 0.5,
         )
 
-    def _checked(self, action: Any) -> np.ndarray:
+    def _check_action(self, action: Any) -> np.ndarray:
         """Check actions for errors that the traced environment cannot see."""
         space, action = self.env.actions, np.asarray(action)
         if isinstance(space, Discrete):

@@ -19,7 +19,7 @@ from ...integrators.advance import step
 from ...integrators.readouts.sensors import at_instant
 from ..wording import brief
 from .actuators import control
-from .episode import EnvState, Played
+from .episode import EnvState, Transition
 from .scene_task import Period, Task
 
 LATE = 1e-3  # of a period: a lane whose clock stands further from the period's end was given up on the way
@@ -31,27 +31,27 @@ class SceneEpisodes:
     def __init__(self, task: Task, dtype: Any) -> None:
         self.task, self.dtype = task, dtype
         self.model, self.start = task.compiled(dtype)
-        self._names = self._randomised()
+        self._names = self._find_randomised()
         self._report = self._shapes() if task.report else {}
         self._driven, self._judged = native(self._drive), native(self._judge)
 
     def begin(self, key: Array) -> tuple[EnvState, Array]:
         """States and observations (..., k) of new episodes, from keys (...)."""
-        state = _vmapped(self._begin, key.ndim)(key)
+        state = _vmap(self._begin, key.ndim)(key)
         action = jnp.zeros((*key.shape, len(self.task.driven)), self.dtype)
         report = jax.tree.map(lambda x: jnp.zeros((*key.shape, *x.shape), x.dtype), self._report)
         if "sensors" in report:  # those that read an instant have one to read
-            report["sensors"] |= _vmapped(self._instant, key.ndim)(state)
-        return state, self._observed(state, state, action, report).observation
+            report["sensors"] |= _vmap(self._instant, key.ndim)(state)
+        return state, self._observe(state, state, action, report).observation
 
     def _instant(self, state: EnvState) -> dict[str, Array]:
         """The report of an instant, of one lane."""
         return at_instant(self._model(state.parameters), state.q, state.v)
 
-    def play(self, state: EnvState, action: Array) -> Played:
+    def play(self, state: EnvState, action: Array) -> Transition:
         """Play one control period."""
         lanes = state.steps.shape
-        model, u = self._model(state.parameters), self._mapped(self._driven, lanes)(state.parameters, action)
+        model, u = self._model(state.parameters), self._map(self._driven, lanes)(state.parameters, action)
         before = State(state.q, state.v, self._time(state.steps))
         if len(lanes) > 1:  # `step` has one axis of lanes
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lanes) :]), (before, u, state.parameters))
@@ -61,7 +61,7 @@ class SceneEpisodes:
         after, readings = result if report else (result, {})
         after, readings = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, readings))
         next_state = state._replace(q=after.q, v=after.v, steps=state.steps + 1)
-        played = self._observed(state, next_state, action, readings)
+        played = self._observe(state, next_state, action, readings)
         return played._replace(ended=played.ended | self._has_failed(after, self._time(next_state.steps)))
 
     def _has_failed(self, after: State, end: Array) -> Array:
@@ -75,7 +75,7 @@ class SceneEpisodes:
         own, start, change, command = jax.random.split(key, 4)
         q, v = self.start.q, self.start.v
         if self.task.start is not None:
-            q, v = self._started(self.task.start(start, q, v))
+            q, v = self._check_start(self.task.start(start, q, v))
         parameters = {} if self.task.randomise is None else vars(self.task.randomise(change, self.model))
         drawn = () if self.task.command is None else self.task.command(command)
         return EnvState(
@@ -83,7 +83,7 @@ class SceneEpisodes:
             {name: jnp.asarray(parameters[name], self.dtype) for name in self._names}, jax.tree.map(jnp.asarray, drawn),
         )  # fmt: skip
 
-    def _started(self, given: Any) -> tuple[Array, Array]:
+    def _check_start(self, given: Any) -> tuple[Array, Array]:
         """What a task's `start` returns, if it is q and v."""
         needed = [(self.model.topology.nq,), (self.model.topology.nv,)]
         several = isinstance(given, (tuple, list))
@@ -93,11 +93,11 @@ class SceneEpisodes:
         q, v = given
         return q, v
 
-    def _observed(self, before: EnvState, after: EnvState, action: Array, report: dict[str, Array]) -> Played:
-        bits = jax.random.key_data(_vmapped(jax.random.fold_in, after.steps.ndim)(after.key, after.steps))
+    def _observe(self, before: EnvState, after: EnvState, action: Array, report: dict[str, Array]) -> Transition:
+        bits = jax.random.key_data(_vmap(jax.random.fold_in, after.steps.ndim)(after.key, after.steps))
         rest = before.q, before.v, after._replace(key=bits), action, report
-        observation, reward, ended, info = self._mapped(self._judged, after.steps.shape)(*rest)
-        return Played(after, observation, reward, ended, info)
+        observation, reward, ended, info = self._map(self._judged, after.steps.shape)(*rest)
+        return Transition(after, observation, reward, ended, info)
 
     def _drive(self, _: None, parameters: dict[str, Array], action: Array) -> Array:
         """Control (nv,) of one lane."""
@@ -133,23 +133,23 @@ class SceneEpisodes:
     def _time(self, steps: Array) -> Array:
         return self.start.t + steps.astype(self.dtype) * self.task.dt
 
-    def _mapped(self, function: Callable[..., Any], lanes: tuple[int, ...]) -> Callable[..., Any]:
-        return _vmapped(functools.partial(function, None), len(lanes))
+    def _map(self, function: Callable[..., Any], lanes: tuple[int, ...]) -> Callable[..., Any]:
+        return _vmap(functools.partial(function, None), len(lanes))
 
-    def _randomised(self) -> tuple[str, ...]:
+    def _find_randomised(self) -> tuple[str, ...]:
         """Parameters that differ from episode to episode; the model's topology changes with them."""
         found: list[str] = []
         if self.task.randomise is None:
             return ()
 
-        def changed(key: Array) -> None:
+        def note_changes(key: Array) -> None:
             model = self.task.randomise(key, self.model)  # type: ignore[misc]
             if not isinstance(model, Model):
                 raise TypeError(f"{self.task.name}: randomise must return a model, not {type(model).__name__}")
             found.extend(name for name, x in model.parameters.items() if x is not self.model.parameters[name])
             self.model = replace(self.model, topology=model.topology)
 
-        jax.eval_shape(changed, jax.random.key(0))
+        jax.eval_shape(note_changes, jax.random.key(0))
         return tuple(found)
 
     def _shapes(self) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class _Readings(dict[str, Any]):
         raise KeyError(f"{self._task}: report has {there} and no {name!r}: give the task report=[{name!r}]")
 
 
-def _vmapped(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
+def _vmap(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
     for _ in range(axes):
         function = jax.vmap(function)
     return function

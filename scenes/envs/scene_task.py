@@ -25,7 +25,7 @@ from ..formats.report import Actuator, Imported
 from ..sources import load
 from ..spec import SceneSpec
 from .actuators import action_box, scene_actuators, select_actuators
-from .task import Box, Segment
+from .task import BoxSpace, Segment
 
 
 class Period(NamedTuple):
@@ -154,5 +154,5 @@ class Task:
         return select_actuators(self._loaded[1], self.actuators, self.name)
 
     @property
-    def actions(self) -> Box:
+    def actions(self) -> BoxSpace:
         return action_box(self.driven)

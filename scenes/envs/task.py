@@ -15,16 +15,16 @@ Sketch = Callable[[np.ndarray], list[Segment]]
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxSpace:
     """Vectors between two bounds, numbers each; infinite for none."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
 
     @staticmethod
-    def of(*bounds: float) -> Box:
+    def of(*bounds: float) -> BoxSpace:
         """A symmetric box, from -bound to bound."""
-        return Box(tuple(-b for b in bounds), bounds)
+        return BoxSpace(tuple(-b for b in bounds), bounds)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,8 +67,8 @@ class BatchTask:
     description: str
     dt: float
     max_steps: int
-    actions: Box | Discrete
-    observations: Box
+    actions: BoxSpace | Discrete
+    observations: BoxSpace
     start: Callable[[Array], tuple[Array, Array]]
     observe: Callable[[Array, Array], Array]
     push: Callable[[Array], Array]

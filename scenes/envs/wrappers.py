@@ -53,7 +53,7 @@ class NormalizeObservation:
         self.env, self.task, self.actions, self.dtype = env, env.task, env.actions, env.dtype
         self.observations = type(env.observations).of(*(most,) * env.observations.shape[0])
         self._most, self._scale = most, scale
-        self.reset, self.step, self.restarted = jax.jit(self._reset), jax.jit(self._step), jax.jit(self._restarted)
+        self.reset, self.step, self.restarted = jax.jit(self._reset), jax.jit(self._step), jax.jit(self._restart)
 
     def _reset(self, key: Array) -> tuple[NormalizedState, Array]:
         """See `Environment`."""
@@ -69,7 +69,7 @@ class NormalizeObservation:
         now, observation = self._normalize(after.state, after.observation, scale)
         return Step(now, observation, *after[2:])  # type: ignore[arg-type]
 
-    def _restarted(self, state: NormalizedState, _: Array, done: Array) -> tuple[NormalizedState, Array]:
+    def _restart(self, state: NormalizedState, _: Array, done: Array) -> tuple[NormalizedState, Array]:
         """See `Environment`; observations at the ends of episodes count, those at their new starts do not."""
         inner, raw = self.env.restarted(state.inner, state.raw, done)
         return self._normalize(inner, raw, state.scale)

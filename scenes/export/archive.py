@@ -39,20 +39,20 @@ def _bsd(members: Members) -> bytes:
     symbols = [(f"_{symbol}\0".encode(), k) for k, (_, some) in enumerate(members.values()) for symbol in some]
     names = b"".join(symbol for symbol, _ in symbols)
     names += bytes(-len(names) % 8)
-    at = len(MAGIC) + len(_named("__.SYMDEF", bytes(8 + 8 * len(symbols) + len(names))))
+    at = len(MAGIC) + len(_named_member("__.SYMDEF", bytes(8 + 8 * len(symbols) + len(names))))
     offsets, bodies = [], b""
     for name, (code, _) in members.items():
         offsets.append(at)
-        body = _named(name, code)
+        body = _named_member(name, code)
         bodies, at = bodies + body, at + len(body)
     pairs, far = b"", 0
     for symbol, k in symbols:
         pairs, far = pairs + struct.pack("<II", far, offsets[k]), far + len(symbol)
     index = struct.pack("<I", len(pairs)) + pairs + struct.pack("<I", len(names)) + names
-    return MAGIC + _named("__.SYMDEF", index) + bodies
+    return MAGIC + _named_member("__.SYMDEF", index) + bodies
 
 
-def _named(name: str, body: bytes) -> bytes:
+def _named_member(name: str, body: bytes) -> bytes:
     """A member with its name in front of its bytes, which begin and end at multiples of 8."""
     written = name.encode() + b"\0"
     written += bytes(-(HEAD + len(written)) % 8)

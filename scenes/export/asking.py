@@ -20,7 +20,7 @@ def probes(live: Live) -> dict[str, int]:
     return names
 
 
-class Questions:
+class QueryPrograms:
     """Queries of one world."""
 
     def __init__(self, programs: Programs) -> None:

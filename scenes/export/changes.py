@@ -15,16 +15,16 @@ from jax import Array
 
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
-from ...engine.packed import packed
+from ...engine.packed import pack_model
 from ..compiling.pairs import meet
 from ..live.changes import REACH, attach_ends, attached_pairs, loop_pulls, velocities_after_attaching
 from .named import kinds, owners, things
-from .programs import Change, Programs, World, refused
+from .programs import Change, Programs, World, return_code
 
 NONE_WAITS = -1  # what `add_body` returns where all are in use
 
 
-class Changes:
+class ChangePrograms:
     """Programs of one world, like those of `programs.py`."""
 
     def __init__(self, programs: Programs) -> None:
@@ -32,7 +32,7 @@ class Changes:
         self.live, self.topology = live, live.model.topology
         self.owner = owners(live)
         self.pairs = np.array(self.topology.pairs, np.int32).reshape(-1, 2)
-        known: Any = packed(live.model)
+        known: Any = pack_model(live.model)
         self.ranges, at = {}, 0
         for name, shape in known.shapes:
             size = math.prod(shape)
@@ -47,7 +47,7 @@ class Changes:
         given = jnp.stack([in_group, masked]) != 0
         layers = jnp.where(mine[:, None] & given, jnp.stack([group, mask]), w["layers"])
         touches = self._touches(layers, w["ignored"], self.model(w).loop_active)
-        return self.used(w, {"pair_touches": touches}, mine.any(), {"layers": layers})
+        return self.apply(w, {"pair_touches": touches}, mine.any(), {"layers": layers})
 
     def ignore_collision(self, w: World, a: Array, b: Array, ignored: Array) -> Change:
         """`Live.ignore_collision`."""
@@ -55,7 +55,7 @@ class Changes:
         valid = (a != b) & (owner == a).any() & (owner == b).any()
         after = jnp.where(mine, (ignored != 0).astype(jnp.int32), w["ignored"])
         touches = self._touches(w["layers"], after, self.model(w).loop_active)
-        return self.used(w, {"pair_touches": touches}, valid, {"ignored": after})
+        return self.apply(w, {"pair_touches": touches}, valid, {"ignored": after})
 
     def between(self, a: Array, b: Array) -> Array:
         """Pairs of a shape of one thing and a shape of the other, (np,) bool."""
@@ -84,7 +84,7 @@ class Changes:
         tied = jnp.asarray(np.array([(loop.a, loop.b) for loop in self.topology.loops], np.int32))[k]
         here = ~jnp.append(self.programs.parked_links(w["q"]), False)[tied].any()
         valid &= within & here & ~(rod & (ends.length == 0)) & (ends.reach <= REACH[ends.reach.dtype.itemsize])
-        new, _ = self.used(w, ends.numbers | self._switched(w, model, k, 1), valid, {})
+        new, _ = self.apply(w, ends.numbers | self._switch(w, model, k, 1), valid, {})
         after = w | new
         q, v = velocities_after_attaching(self.model(after), w["q"], w["v"], w["t"])
         changed, (code,) = self.programs._set_state(after, q, v, valid)
@@ -94,14 +94,14 @@ class Changes:
     def detach(self, w: World, joint: Array) -> Change:
         """`Live.detach`."""
         k, valid = self._joint(joint)
-        return self.used(w, self._switched(w, self.model(w), k, 0), valid, {})
+        return self.apply(w, self._switch(w, self.model(w), k, 0), valid, {})
 
     def joint_force(self, w: World, joint: Array) -> Change:
         """`Live.joint_force`."""
         model, (k, valid) = self.model(w), self._joint(joint)
         felt = joint_forces(model, w["q"], jnp.where(w["fresh"] != 0, w["felt"], 0))
         forces = loop_pulls(model, w["q"], w["v"], w["t"], w["motors"], felt)
-        return {}, (refused(valid), jnp.where(valid, forces[k], 0))
+        return {}, (return_code(valid), jnp.where(valid, forces[k], 0))
 
     def _joint(self, joint: Array) -> tuple[Array, Array]:
         """A loop's number, clipped to its range, and whether the loop can be cut."""
@@ -109,7 +109,7 @@ class Changes:
         k = jnp.clip(joint, 0, len(switched) - 1)
         return k, (k == joint) & jnp.asarray(switched)[k]
 
-    def _switched(self, w: World, model: Model, k: Any, holds: Any) -> dict[str, Array]:
+    def _switch(self, w: World, model: Model, k: Any, holds: Any) -> dict[str, Array]:
         """Parameters of the model with joints k cut or attached."""
         active = model.loop_active.at[k].set(jnp.asarray(holds, model.loop_active.dtype))
         new = {"loop_active": active}
@@ -151,7 +151,7 @@ class Changes:
             ends = jnp.asarray(np.array([(loop.a, loop.b) for _, loop in loops], np.int32))
             numbers = np.array([k for k, _ in loops])
             holds = jnp.where((ends == link).any(1), 0, model.loop_active[numbers])
-            cut, _ = self.used(w, self._switched(w, model, numbers, holds), valid, {})
+            cut, _ = self.apply(w, self._switch(w, model, numbers, holds), valid, {})
         q = jnp.where(coordinates, jnp.asarray(spares.parked, w["q"].dtype), w["q"])
         parked, (code,) = programs._set_state(w | cut, q, jnp.where(dofs, 0, w["v"]), valid)
         mine = jnp.arange(topology.n_links) == link
@@ -171,7 +171,7 @@ class Changes:
             numbers = numbers.at[a:b].set(x.astype(numbers.dtype).reshape(-1))
         return numbers
 
-    def used(self, w: World, changes: dict[str, Array], valid: Array, more: dict[str, Array]) -> Change:
+    def apply(self, w: World, changes: dict[str, Array], valid: Array, more: dict[str, Array]) -> Change:
         """Change parameters, if the call is valid; where any of them differs, all sleepers wake."""
         numbers = self._numbers(w, changes)
         new = valid & (numbers != w["parameters"]).any()
@@ -183,4 +183,4 @@ class Changes:
         awake["fresh"] = jnp.int32(0)
         new_world = {name: jnp.where(new, x, w[name]) for name, x in awake.items()}
         new_world |= {name: jnp.where(valid, x, w[name]) for name, x in more.items()}
-        return self.programs._saved(new_world), (refused(valid),)
+        return self.programs._saved(new_world), (return_code(valid),)

@@ -44,7 +44,7 @@ def blake2b(numbers: Array) -> Array:
     start[0] ^= np.uint64(0x01010000 ^ LENGTH)
 
     def one(h: Array, block: tuple[Array, Array, Array]) -> tuple[Array, None]:
-        return _compressed(h, *block), None
+        return _compress(h, *block), None
 
     h, _ = lax.scan(one, jnp.asarray(start), (m, jnp.asarray(counts), jnp.asarray(last)))
     nibbles = (h[: LENGTH // 8, None] >> jnp.asarray(_shifts())) & jnp.uint64(15)
@@ -57,7 +57,7 @@ def _shifts() -> np.ndarray:
     return np.array([8 * byte + shift for byte in range(8) for shift in (4, 0)], np.uint64)
 
 
-def _compressed(h: Array, m: Array, t: Array, f: Array) -> Array:
+def _compress(h: Array, m: Array, t: Array, f: Array) -> Array:
     """F of section 3.2, the sixteen words of v as four rows."""
     a, b = h[:4], h[4:]
     c, d = jnp.asarray(IV[:4]), jnp.asarray(IV[4:]) ^ jnp.stack([t, jnp.uint64(0), f, jnp.uint64(0)])
@@ -65,27 +65,27 @@ def _compressed(h: Array, m: Array, t: Array, f: Array) -> Array:
     def one_round(rows: tuple[Array, ...], s: Array) -> tuple[tuple[Array, ...], None]:
         x = m[s]
         a, b, c, d = rows
-        a, b, c, d = _mixed(a, b, c, d, x[0:8:2], x[1:8:2])
-        a, b, c, d = _mixed(a, jnp.roll(b, -1), jnp.roll(c, -2), jnp.roll(d, -3), x[8::2], x[9::2])
+        a, b, c, d = _mix(a, b, c, d, x[0:8:2], x[1:8:2])
+        a, b, c, d = _mix(a, jnp.roll(b, -1), jnp.roll(c, -2), jnp.roll(d, -3), x[8::2], x[9::2])
         return (a, jnp.roll(b, 1), jnp.roll(c, 2), jnp.roll(d, 3)), None
 
     (a, b, c, d), _ = lax.scan(one_round, (a, b, c, d), jnp.asarray(SIGMA, jnp.int32))
     return h ^ jnp.concatenate([a, b]) ^ jnp.concatenate([c, d])
 
 
-def _mixed(a: Array, b: Array, c: Array, d: Array, x: Array, y: Array) -> tuple[Array, ...]:
+def _mix(a: Array, b: Array, c: Array, d: Array, x: Array, y: Array) -> tuple[Array, ...]:
     """G of section 3.1, of four columns or diagonals at once."""
     a = a + b + x
-    d = _rotated(d ^ a, 32)
+    d = _rotate_right(d ^ a, 32)
     c = c + d
-    b = _rotated(b ^ c, 24)
+    b = _rotate_right(b ^ c, 24)
     a = a + b + y
-    d = _rotated(d ^ a, 16)
+    d = _rotate_right(d ^ a, 16)
     c = c + d
-    b = _rotated(b ^ c, 63)
+    b = _rotate_right(b ^ c, 63)
     return a, b, c, d
 
 
-def _rotated(x: Array, n: int) -> Array:
+def _rotate_right(x: Array, n: int) -> Array:
     """Rotate words to the right by n bits."""
     return (x >> jnp.uint64(n)) | (x << jnp.uint64(64 - n))

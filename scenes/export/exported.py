@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...engine.native.portable import INEXACT, Target, library_functions, objects
-from ...engine.packed import Packed, packed
+from ...engine.packed import Packed, pack_model
 from ...engine.topology import Topology
 from ..live.world import Live
 from .archive import archive
 from .asking import probes
 from .fields import Fields, fields_of
-from .functions import Compiled, compiled, functions_of
+from .functions import LoweredFunction, compile_function, functions_of
 from .glue import Layout, basics_text, function_text
 from .named import kinds, things
 from .programs import Programs
@@ -55,7 +55,7 @@ class Exported:
     topology: Topology
     dt: float
     fields: Fields
-    functions: tuple[Compiled, ...]
+    functions: tuple[LoweredFunction, ...]
     layout: Layout
     pointers: tuple[Pointer, ...]
     numbered: Numbered
@@ -65,10 +65,10 @@ class Exported:
         """Export a world as it is at its start."""
         fields = fields_of(live)
         programs = Programs(live, fields)
-        functions = tuple(compiled(function, fields) for function in functions_of(programs))
+        functions = tuple(compile_function(function, fields) for function in functions_of(programs))
         layout = Layout.of(fields, functions)
         pointers = _pointers(live, fields, layout)
-        return Exported(name, live.model.topology, live.dt, fields, functions, layout, pointers, _numbered(live))
+        return Exported(name, live.model.topology, live.dt, fields, functions, layout, pointers, _numbering(live))
 
     def texts(self, target: Target, heap: bool = True) -> dict[str, tuple[str, list[str]]]:
         """Modules for a machine: name of each -> its text, and the functions that it defines."""
@@ -96,14 +96,14 @@ class Exported:
         )
 
 
-def _numbered(live: Live) -> Numbered:
+def _numbering(live: Live) -> Numbered:
     statics = {name: k for k, name in enumerate(things(live)) if k >= live.model.topology.n_links}
     joints = {name: live._changes.number(name) for name in live._changes.joints}
     return Numbered(statics, joints, {name: k for k, name in enumerate(kinds(live))}, probes(live))
 
 
 def _pointers(live: Live, fields: Fields, layout: Layout) -> tuple[Pointer, ...]:
-    wide, known, at, parameters = fields.all["q"].start.dtype.itemsize, {}, 0, packed(live.model)
+    wide, known, at, parameters = fields.all["q"].start.dtype.itemsize, {}, 0, pack_model(live.model)
     assert isinstance(parameters, Packed)
     for name, shape in parameters.shapes:
         known[name] = layout.addresses["parameters"] + wide * at

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...engine.model import Model
-from ...engine.packed import Packed, packed
+from ...engine.packed import Packed, pack_model
 from ...integrators.snapshots import model_hash
 from ..live.saves import HEADER, TURNING, Saved, pack
 from ..live.world import Live
@@ -52,7 +52,7 @@ def fields_of(live: Live) -> Fields:
     start, model = live._parts.start, live.model
     state, nobody, link_states = start.state, start.asleep, start.link_states
     real = state.q.dtype
-    parameters: Any = packed(model)
+    parameters: Any = pack_model(model)
     if not isinstance(parameters, Packed):
         raise ValueError("a model whose parameters are of several types, or batched, cannot be exported")
     awake = Saved(state.q, state.v, state.t, 0.0, nobody.island[:0], nobody.motors[:0])

@@ -15,8 +15,8 @@ import numpy as np
 from ...engine.native.code import LaneText, lane_text
 from ...engine.native.program import Program
 from ...engine.parameters import COMBINED
-from .asking import Questions
-from .changes import Changes
+from .asking import QueryPrograms
+from .changes import ChangePrograms
 from .contacts import REALS, WHOLES
 from .fields import Field, Fields, movable_dofs
 from .programs import Programs
@@ -38,7 +38,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Function:
+class ExportFunction:
     """name: without the world's.  arguments: behind the world.  returns: "int" or "void".  says: what it does.
     program: see `programs.py`.  wide: needs jax to have 64 bits."""
 
@@ -51,19 +51,19 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class LoweredFunction:
     """function: what it is of.  text: of its lane.  reads, writes: what each input and each result of the lane is: the
     name of a field, or of an argument, or "result"."""
 
-    function: Function
+    function: ExportFunction
     text: LaneText
     reads: tuple[str, ...]
     writes: tuple[str, ...]
 
 
-def functions_of(programs: Programs) -> tuple[Function, ...]:
+def functions_of(programs: Programs) -> tuple[ExportFunction, ...]:
     """All of a world's functions that compute anything; the frame is the first."""
-    p, c, live = programs, Changes(programs), programs.live
+    p, c, live = programs, ChangePrograms(programs), programs.live
     s, topology = Surfaces(c), live.model.topology
     whole = lambda *names: tuple(Argument(name, "int") for name in names)  # noqa: E731
     real = lambda *names: tuple(Argument(name, "real") for name in names)  # noqa: E731
@@ -100,7 +100,7 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
         (bool(live._probes), "overlap",
          (*whole("probe"), *three("position"), *maybe("quaternion", n=4), *real("within"), *mask,
           Argument("found", "rows", 1, "int")),
-         f"what a probe is within so far of; {found}", Questions(p).overlap),
+         f"what a probe is within so far of; {found}", QueryPrograms(p).overlap),
         (bool(live._parts.start.spares.names), "add_body", (*whole("kind"), *three("position"), *motion),
          f"a spare one; what is NULL is 0; {spare}", c.add_body),
         (bool(live._parts.start.spares.names), "remove_body", body, "back to where it waits", c.remove_body),
@@ -121,22 +121,26 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
     )  # fmt: skip
     digits = (Argument("digits", "out", 33, "char"),)
     return (
-        *(Function(name, tuple(given), "int", says, program) for there, name, given, says, program in known if there),
-        Function("hash", digits, "void", "of the state, as Python's", p.hash, True),
+        *(
+            ExportFunction(name, tuple(given), "int", says, program)
+            for there, name, given, says, program in known
+            if there
+        ),
+        ExportFunction("hash", digits, "void", "of the state, as Python's", p.hash, True),
     )
 
 
-def compiled(function: Function, fields: Fields) -> Compiled:
+def compile_function(function: ExportFunction, fields: Fields) -> LoweredFunction:
     """A function's lane, traced as `carom.Live` traces its own."""
     with jax.enable_x64(True) if function.wide else contextlib.nullcontext():
-        return _compiled(function, fields)
+        return _compile(function, fields)
 
 
-def _compiled(function: Function, fields: Fields) -> Compiled:
+def _compile(function: ExportFunction, fields: Fields) -> LoweredFunction:
     names, avals = [], []
     real = fields.all["q"].start.dtype
     for argument in function.arguments:
-        for name, shape, dtype in _given(argument, fields, real):
+        for name, shape, dtype in _program_arguments(argument, fields, real):
             names.append(name)
             avals.append(jax.ShapeDtypeStruct(shape, dtype))
     names_of_world = [name for name in sorted(fields.all)]
@@ -156,10 +160,10 @@ def _compiled(function: Function, fields: Fields) -> Compiled:
     jaxpr = program.closed_jaxpr
     text = lane_text(jaxpr, (0,) * len(avals))
     results = ("result",) * (len(text.outputs) - len(changed))
-    return Compiled(function, text, (*names, *names_of_world), (*changed, *results))
+    return LoweredFunction(function, text, (*names, *names_of_world), (*changed, *results))
 
 
-def _given(argument: Argument, fields: Fields, real: Any) -> Sequence[tuple[str, tuple[int, ...], Any]]:
+def _program_arguments(argument: Argument, fields: Fields, real: Any) -> Sequence[tuple[str, tuple[int, ...], Any]]:
     """The program's arguments for one of C's: name, shape, type."""
     name, shape = argument.name, (argument.size,)
     if argument.kind == "maybe":

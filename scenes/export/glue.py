@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...engine.native.emit.function import escaped
+from ...engine.native.emit.function import escape
 from ...engine.native.portable import float_mode
 from ...engine.native.types import literal, type_of
 from ..live.arguments import LONGEST, SHORTEST
 from .fields import Fields
-from .functions import Argument, Compiled
+from .functions import Argument, LoweredFunction
 from .programs import REFUSED
 
 LINE = 64  # bytes: where arrays begin
@@ -43,7 +43,7 @@ class Layout:
     size: int
 
     @staticmethod
-    def of(fields: Fields, functions: Sequence[Compiled]) -> Layout:
+    def of(fields: Fields, functions: Sequence[LoweredFunction]) -> Layout:
         """functions: the frame is the first."""
         step, *rest = functions
         inputs = dict(zip(step.reads, step.text.inputs, strict=True))
@@ -74,7 +74,7 @@ class Layout:
         return bytes(out)
 
 
-def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, triple: str) -> str:
+def function_text(name: str, made: LoweredFunction, fields: Fields, layout: Layout, triple: str) -> str:
     """A module: the lane, and the function name_... around it."""
     function, lane, real = made.function, made.text, _llvm_real(fields)
     arena = layout.frame if function.name == "step" else layout.others
@@ -132,8 +132,8 @@ def basics_text(name: str, fields: Fields, layout: Layout, pointers: Mapping[str
     those that ask C's library for memory."""
     start, numbers = layout.start(fields), fields.all["parameters"].start.tobytes()
     lines = [
-        f'@start = internal constant [{len(start)} x i8] c"{escaped(start)}", align 64',
-        f'@parameters = internal constant [{len(numbers)} x i8] c"{escaped(numbers)}", align 64',
+        f'@start = internal constant [{len(start)} x i8] c"{escape(start)}", align 64',
+        f'@parameters = internal constant [{len(numbers)} x i8] c"{escape(numbers)}", align 64',
         *INTRINSICS,
         f"define i32 @{name}_size() {{", f"  ret i32 {layout.size}", "}",
         f"define void @{name}_reset(ptr %w) {{",

@@ -31,7 +31,7 @@ def header_text(made: Exported) -> str:
         f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "#ifdef __cplusplus", 'extern "C" {', "#endif",
         f"typedef struct {name} {name};", f"typedef {real} {name}_real;",
         _enum(name, sizes), _enum(name, bodies), *([_enum(name, dofs)] if dofs else []),
-        *(_enum(name, _prefixed(kind, some, functions)) for kind, some in made.numbered._asdict().items() if some),
+        *(_enum(name, _enumerators(kind, some, functions)) for kind, some in made.numbered._asdict().items() if some),
         f"typedef struct {{ {whole} a, b, phase, impacts; {real} impulse[3], point[3], normal[3], speed; }} "
         f"{name}_contact; /* a, b: bodies, -1 static; phase 0 begins, 1 stays, 2 ends, 3 bounced; impulse on a */",
         f"typedef struct {{ {whole} body, shape; {real} distance, point[3], normal[3]; }} {name}_hit;",
@@ -41,7 +41,7 @@ def header_text(made: Exported) -> str:
     ]  # fmt: skip
     for one in made.functions:
         f = one.function
-        arguments = ", ".join([W.strip(), *(x for a in f.arguments for x in _declared(name, real, a))])
+        arguments = ", ".join([W.strip(), *(x for a in f.arguments for x in _declare(name, real, a))])
         lines.append(f"{f.returns} {name}_{f.name}({arguments});" + f" /* {f.says} */" * bool(f.says))
     lines.append(f"int {name}_save(const {W}, void *save); /* returns its bytes, at most {name}_save_most */")
     for p in made.pointers:
@@ -54,10 +54,10 @@ def header_text(made: Exported) -> str:
         f"{DAMAGED_SAVE} a damaged one, others: carom.Code, and pushes and contacts are gone */",
         "#ifdef __cplusplus", "}", "#endif", "#endif", "",
     ]  # fmt: skip
-    return "\n".join(x for line in lines for x in _folded(line))
+    return "\n".join(x for line in lines for x in _wrap(line))
 
 
-def _declared(name: str, real: str, a: Argument) -> list[str]:
+def _declare(name: str, real: str, a: Argument) -> list[str]:
     if a.kind in ("real", "int"):
         return [f"{real if a.kind == 'real' else a.type or 'int'} {a.name}"]
     if a.kind in ("reals", "maybe"):
@@ -77,7 +77,7 @@ def _enum(name: str, values: dict[str, int]) -> str:
     return f"enum {{ {', '.join(f'{name}_{key} = {value}' for key, value in values.items())} }};"
 
 
-def _prefixed(kind: str, numbers: dict[str, int], functions: Collection[str]) -> dict[str, int]:
+def _enumerators(kind: str, numbers: dict[str, int], functions: Collection[str]) -> dict[str, int]:
     """Enumerators, none of them a function's name, as `joint_force` is."""
     taken = [name.removeprefix(f"{kind}_") for name in functions if name.startswith(f"{kind}_")]
     return {f"{kind}_{n}": k for n, k in zip(_identifiers(list(numbers), taken), numbers.values(), strict=True)}
@@ -93,5 +93,5 @@ def _identifiers(names: Sequence[str], taken: Collection[str] = ()) -> list[str]
     return made
 
 
-def _folded(line: str) -> list[str]:
+def _wrap(line: str) -> list[str]:
     return textwrap.wrap(line, 120, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False) or [""]

@@ -14,25 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.native.flushed import flushed
+from ...engine.native.flushed import flush_denormals
 from ...engine.native.portable import link_objects
-from ...engine.native.wasm import TARGET, Module, module_of
+from ...engine.native.wasm import TARGET, WasmModule, module_of
 from ..formats.atomic import replacing
 from ..live.debug import trigger_edges
 from ..live.world import Live
 from ..recordings.recording import Recording
 from ..show.drawing import drawing_of
-from ..show.motion import Hits, Motion
+from ..show.motion import Hits, RecordedMotion
 from ..show.page import (
     Block,
     as_json,
-    drawn,
-    filled,
+    drawing_data,
+    fill_gaps,
     frames_apart,
     motion_data,
     packed_bytes,
     page_of,
-    replayed,
+    replay_data,
     scripts,
     style,
 )
@@ -61,11 +61,11 @@ def export_page(scene: Any, path: str | os.PathLike[str], *, title: str | None =
         file.write(text.encode())
 
 
-def module(made: Exported) -> Module:
+def module(made: Exported) -> WasmModule:
     """The world as WebAssembly."""
     texts = made.texts(TARGET, heap=False)
     exported = [symbol for _, symbols in texts.values() for symbol in symbols]
-    return module_of(link_objects([flushed(text) for text, _ in texts.values()], TARGET), exported)
+    return module_of(link_objects([flush_denormals(text) for text, _ in texts.values()], TARGET), exported)
 
 
 def game_text(live: Live, title: str) -> str:
@@ -75,10 +75,10 @@ def game_text(live: Live, title: str) -> str:
     drawing = drawing_of(live._parts.spec, live.model)
     data = {
         "title": title, "subtitle": "", "notes": [],
-        **drawn(drawing, motion, block), **motion_data(motion, live.model.topology, block),
+        **drawing_data(drawing, motion, block), **motion_data(motion, live.model.topology, block),
         "world": _world_data(live, made, world),
     }  # fmt: skip
-    return filled(
+    return fill_gaps(
         _part("game.html"),
         {
             "title": html.escape(title),
@@ -96,16 +96,16 @@ def replay_text(recording: Recording, live: Live, title: str) -> str:
     """The whole file of a run and its world."""
     made, block = Exported.of(live, NAME), Block()
     world, every = module(made), frames_apart(recording, live.model.topology.n_links)
-    data = replayed(recording, [0], title, block)
+    data = replay_data(recording, [0], title, block)
     data["world"] = _world_data(live, made, world)
     data["notes"] += notes(recording)
     data["taken"] = {"header": list(made.fields.header), "states": block.add(states(recording)[::every], "u1")}
     own, looks = "\n".join((_program(), _part("over.js"))), _part("game.css") + _part("over.css")
     more = {"controls": _part("controls.html"), "program": packed_bytes(world.code)}
-    return page_of(data, block, own, looks, filled(_part("over.html"), more))
+    return page_of(data, block, own, looks, fill_gaps(_part("over.html"), more))
 
 
-def _world_data(live: Live, made: Exported, world: Module) -> dict[str, Any]:
+def _world_data(live: Live, made: Exported, world: WasmModule) -> dict[str, Any]:
     """Facts of the world that a page's program needs."""
     topology = live.model.topology
     triggers = [
@@ -127,11 +127,11 @@ def _part(name: str) -> str:
     return (files(__package__ or __name__) / "parts" / name).read_text("utf-8")
 
 
-def _still(live: Live) -> Motion:
+def _still(live: Live) -> RecordedMotion:
     """The world at its start, as a recording of one frame."""
     pose = live._parts.start.link_states.pose
     links = len(pose)
     none, one = np.zeros((0, 3)), np.zeros((1, 1))
     hits = Hits(none[:, 0], np.zeros((0, 2)), none[:, 0], none[:, 0], none, none, none[:, 0], none[:, 0])
     poses = pose[None, None, :, :3], pose[None, None, :, 3:]
-    return Motion((0,), np.zeros(1), *poses, np.zeros((1, 1, links, 3)), one, one, np.ones(1), (hits,))
+    return RecordedMotion((0,), np.zeros(1), *poses, np.zeros((1, 1, links, 3)), one, one, np.ones(1), (hits,))

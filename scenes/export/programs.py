@@ -21,7 +21,7 @@ from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.trees import trees_of
 from ...engine.loops.impulse import velocity_changes
 from ...engine.model import Model
-from ...engine.packed import Packed, packed
+from ...engine.packed import Packed, pack_model
 from ...engine.results import LEAST_GRAVE
 from ...engine.state import State
 from ...integrators.rules import Rules
@@ -29,7 +29,7 @@ from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..live.by_hand import centre, leaves_plane, put_in_plane, put_there, with_push
 from ..live.saves import LATEST, quaternions
 from ..live.standing import LinkStates, link_states
-from ..live.stepping import advanced
+from ..live.stepping import advance_frame
 from ..live.world import Live
 from .contacts import as_real, contacts_of, pushes_and_contacts, touching_of
 from .digest import blake2b
@@ -60,7 +60,7 @@ class Programs:
         length = dt + w["behind"].astype(real)
         pushed, motors = _of_trees(topology, w["pushes"] != 0), self._commands(w, length)
         island, last_motors = wake(topology, w["island"], w["last_motors"], pushed, motors != w["last_motors"])
-        waits, parked = self.parked_links(w["q"]), self._parked(w["q"])
+        waits, parked = self.parked_links(w["q"]), self._parked_trees(w["q"])
         held = waits & ~parked[trees_of(topology).of_link[:-1]] if stepper._shared else None
         asleep = jnp.where(parked, jnp.arange(len(island), dtype=jnp.int32), island)
         state = State(w["q"], w["v"], w["t"])
@@ -69,7 +69,7 @@ class Programs:
         static = self.rules, stepper._max_events, stepper._sleeps
         bounds = jnp.asarray(stepper._max_dt, real), jnp.int32(max_ticks), *windows
         given = state, asleep, ~pushed, held, w["pushes"], motors, length, *bounds
-        done, there = advanced(static, self._model(w), *given)
+        done, there = advance_frame(static, self._model(w), *given)
         code = done.code.astype(jnp.int32)
         well = code < LEAST_GRAVE
         after = jnp.where(parked, -1, done.island)
@@ -96,7 +96,7 @@ class Programs:
         if "aimed" in w:
             new["motors"] = jnp.where(w["aimed"] != 0, 0, w["motors"])
             new["aimed"] = jnp.zeros_like(w["aimed"])
-        return self._saved(new), (code,)
+        return self._add_derived(new), (code,)
 
     def move_joint(self, w: World, dof: Array, q: Array) -> Change:
         """`Live.move_joint`, of one degree of freedom of a joint."""
@@ -105,7 +105,7 @@ class Programs:
         k = jnp.clip(dof, 0, len(movable) - 1)
         valid &= jnp.asarray(movable)[k]
         new = {"targets": w["targets"].at[k].set(q), "aimed": w["aimed"].at[k].set(1)}
-        return {name: jnp.where(valid, x, w[name]) for name, x in new.items()}, (refused(valid),)
+        return {name: jnp.where(valid, x, w[name]) for name, x in new.items()}, (return_code(valid),)
 
     def apply_force(self, w: World, body: Array, force: Array, point: Array, given: Array, own: bool = False) -> Change:
         """`Live.apply_force`.  own: in the body's axes."""
@@ -185,7 +185,7 @@ class Programs:
         if self.triggers.looks:
             new["inside"] = self.triggers.inside(w["layers"], q, states.pose, self.parked_links(q))
             new["crossed"] = jnp.zeros_like(w["crossed"])
-        return self._saved({name: jnp.where(code == 0, x, w[name]) for name, x in new.items()}), (code,)
+        return self._add_derived({name: jnp.where(code == 0, x, w[name]) for name, x in new.items()}), (code,)
 
     def hash(self, w: World) -> Change:
         """`Live.hash`: hexadecimal digits, and the 0 that ends a text."""
@@ -223,10 +223,10 @@ class Programs:
         return jnp.where(w["aimed"] != 0, (w["targets"] - there) / dt, w["motors"])
 
     def _model(self, w: World) -> Model:
-        known: Any = packed(self.live.model)
+        known: Any = pack_model(self.live.model)
         return Packed(w["parameters"], known.topology, known.shapes).model
 
-    def _parked(self, q: Array) -> Array:
+    def _parked_trees(self, q: Array) -> Array:
         """Trees all of whose links are spare bodies that wait, (T,) bool."""
         trees = trees_of(self.live.model.topology)
         return ~any_of(trees.of_link[:-1], ~self.parked_links(q), trees.n)
@@ -261,7 +261,7 @@ class Programs:
         numbers = w["pose"], w["pushes"], link, force, torque, point
         pushes = with_push(self._model(w), *numbers, given == 0, jnp.asarray(own))
         valid &= jnp.isfinite(pushes).all()
-        return {"pushes": jnp.where(valid, pushes, w["pushes"])}, (refused(valid),)
+        return {"pushes": jnp.where(valid, pushes, w["pushes"])}, (return_code(valid),)
 
     def _set_state(self, w: World, q: Array, v: Array, valid: Array) -> Change:
         """Set coordinates and velocities; trees whose state changes wake."""
@@ -275,7 +275,7 @@ class Programs:
         states = self._with_link_states(w, link_states(self._model(w), q, v))
         fresh = jnp.where(valid, 0, w["fresh"]).astype(jnp.int32)
         changed = {"q": q, "v": v, "island": island, "last_motors": last_motors, "fresh": fresh, **states}
-        return self._saved(changed), (refused(valid),)
+        return self._add_derived(changed), (return_code(valid),)
 
     def _with_link_states(self, w: World, states: LinkStates) -> World:
         """The fields of poses and of velocities of centres of mass."""
@@ -286,7 +286,7 @@ class Programs:
         v = v + omega.cross(centre(model, rotation, every))
         return {"pose": states.pose, "velocity": jnp.stack([*omega.xyz, *v.xyz], -1)}
 
-    def _saved(self, new: World) -> World:
+    def _add_derived(self, new: World) -> World:
         """Add the number of bytes of a save, and which bodies sleep."""
         sizes, tree = (self.fields.most, self.fields.awake), trees_of(self.live.model.topology).of_link[:-1]
         sleeps = new["island"] >= 0
@@ -314,5 +314,5 @@ def unit(quaternions: Array) -> Array:
     return (abs(jnp.sqrt((quaternions * quaternions).sum(-1)) - 1) <= UNIT_TOLERANCE).all()
 
 
-def refused(valid: Array) -> Array:
+def return_code(valid: Array) -> Array:
     return jnp.where(valid, 0, REFUSED).astype(jnp.int32)

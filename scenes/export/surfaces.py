@@ -12,7 +12,7 @@ from ...contact.laws.table import law_named
 from ...engine.parameters import COMBINED, pair_numbers
 from ..compiling.check import MOST
 from ..live.changes import surface_twist
-from .changes import Changes
+from .changes import ChangePrograms
 from .named import things
 from .programs import Change, World
 
@@ -22,7 +22,7 @@ RANGE = {"friction": (0, np.inf), "restitution": (0, 1), "tangential_restitution
 class Surfaces:
     """Programs of one world, like those of `programs.py`."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: ChangePrograms) -> None:
         self.changes, self.live = changes, changes.live
         self.topology, self.owner = changes.topology, changes.owner
 
@@ -30,21 +30,21 @@ class Surfaces:
         """`Live.set_material`.  arguments: numbers (1,) in the order of COMBINED, each with whether it is given."""
         model, mine = self.changes.model(w), jnp.asarray(self.owner) == body
         new: dict[str, Array] = {}
-        for name, (x, given) in _named(arguments).items():
+        for name, (x, given) in _name_arguments(arguments).items():
             numbers = jnp.where(mine & given, x, getattr(model, name))
             old = getattr(model, f"pair_{name}")
             new |= {
                 name: numbers,
                 f"pair_{name}": jnp.where(given, pair_numbers(name, numbers, old, self.topology), old),
             }
-        return self.changes.used(w, new, mine.any() & _in_range(arguments) & self._read(new), {})
+        return self.changes.apply(w, new, mine.any() & _in_range(arguments) & self._read(new), {})
 
     def set_pair_material(self, w: World, a: Array, b: Array, *arguments: Array) -> Change:
         """`Live.set_pair_material`."""
         model, mine = self.changes.model(w), self.changes.between(a, b)
         new = {f"pair_{n}": jnp.where(mine & given, x, getattr(model, f"pair_{n}"))
-               for n, (x, given) in _named(arguments).items()}  # fmt: skip
-        return self.changes.used(w, new, mine.any() & _in_range(arguments) & self._read(new), {})
+               for n, (x, given) in _name_arguments(arguments).items()}  # fmt: skip
+        return self.changes.apply(w, new, mine.any() & _in_range(arguments) & self._read(new), {})
 
     def _read(self, new: dict[str, Array]) -> Any:
         """Return whether the world's law reads these numbers."""
@@ -64,21 +64,21 @@ class Surfaces:
         twist = surface_twist(model.shape_position, linear, angular, jnp.asarray(at, w["q"].dtype)[k])
         twist = jnp.stack(jnp.broadcast_arrays(*twist), -1)
         mine = jnp.asarray(self.owner) == static
-        valid = (k == static) & jnp.asarray(known)[k] & _bounded(linear) & _bounded(angular)
-        return self.changes.used(w, {"shape_twist": jnp.where(mine[:, None], twist, model.shape_twist)}, valid, {})
+        valid = (k == static) & jnp.asarray(known)[k] & _is_bounded(linear) & _is_bounded(angular)
+        return self.changes.apply(w, {"shape_twist": jnp.where(mine[:, None], twist, model.shape_twist)}, valid, {})
 
 
-def _named(arguments: Any) -> dict[str, tuple[Array, Array]]:
+def _name_arguments(arguments: Any) -> dict[str, tuple[Array, Array]]:
     return {name: (x[0], given != 0) for name, x, given in zip(COMBINED, arguments[::2], arguments[1::2], strict=True)}
 
 
 def _in_range(arguments: Any) -> Array:
     """Return whether the given numbers are in their ranges, () bool."""
     in_range = jnp.asarray(True)
-    for name, (x, given) in _named(arguments).items():
+    for name, (x, given) in _name_arguments(arguments).items():
         in_range &= ~given | ((x >= RANGE[name][0]) & (x <= RANGE[name][1]) & jnp.isfinite(x))
     return in_range
 
 
-def _bounded(x: Array) -> Array:
+def _is_bounded(x: Array) -> Array:
     return (abs(x) <= MOST).all()

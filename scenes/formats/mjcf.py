@@ -52,7 +52,7 @@ def import_mjcf(
     if unknown:
         raise ValueError(f"drop has {unknown[0]!r}: give a list of some of {', '.join(KINDS)}")
     warned: list[str] = []
-    file, ledger = _compiled(path, keyframe, warned), Ledger(drop)
+    file, ledger = _compile(path, keyframe, warned), Ledger(drop)
     for text in warned:
         ledger.note("taken", "the file, with a warning of MuJoCo's", "", " ".join(text.split()))
     contact, (drives, actuators) = read_contact(file, ledger), read_motors(file, ledger)
@@ -93,7 +93,7 @@ def _kinds_of_sensors(path: str) -> dict[int, str]:
     return {int(number): name.removeprefix("mjSENS_").lower() for name, number in kinds.items()}
 
 
-def _compiled(path: str, keyframe: str | int | None, warned: list[str]) -> Compiled:
+def _compile(path: str, keyframe: str | int | None, warned: list[str]) -> Compiled:
     """Compile a file.  warned: called with MuJoCo's warnings, those that Python would show too."""
     mujoco, before = _mujoco(path), _mujoco(path).get_mju_user_warning()
     mujoco.set_mju_user_warning(warned.append)  # otherwise they go to a log in the working directory

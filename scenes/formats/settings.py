@@ -29,7 +29,7 @@ MOST_LANES = 1_000_000  # of a batch that is recorded
 LARGEST = 1e300  # end of a range, that differences of two can be computed
 
 
-def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
+def apply_setting(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
     """The scene with one value changed, or all those that a * names.
 
     value: the field's, or a file's (tables for joints and shapes); checked for its type. None: the default of a field
@@ -38,7 +38,7 @@ def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
     if len(path) > LONGEST:
         raise ValueError(f"{abridge(path)} has {len(path)} characters, the path of a setting has {LONGEST} at most")
     refuse_chain(scene, path)
-    return _changed(scene, path.split("."), plain(value), path)
+    return _change(scene, path.split("."), plain(value), path)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -95,7 +95,7 @@ def parse_value(path: str, text: str) -> Any:
     return tables["value"]
 
 
-def _changed(thing: Any, parts: list[str], value: Any, path: str) -> Any:
+def _change(thing: Any, parts: list[str], value: Any, path: str) -> Any:
     """A dataclass, a tuple of dataclasses or a tuple of numbers, with the value at the path's parts changed."""
     if not parts:
         return value
@@ -113,7 +113,7 @@ def _field_changed(thing: Any, key: str, rest: list[str], value: Any, path: str)
     if key not in known:
         _nowhere(path, key, known)
     field = known[key]
-    new = _changed(getattr(thing, field.name), rest, value, path)
+    new = _change(getattr(thing, field.name), rest, value, path)
     if not _is_made(new) and not (new is None and "None" in str(field.type)):
         new = read_field(field, new, TablePath((), path))
     return replace(thing, **{field.name: new})
@@ -131,7 +131,7 @@ def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: 
         _nowhere(path, ".".join(parts[: dots + 1]), dict(labels))
     if _is_made(things) and not all(found.values()) and not is_dataclass(value):
         raise ValueError(f"{path}: {brief(value)} cannot stand for all of it: add to the path which field is meant")
-    return tuple(_changed(thing, found[k], value, path) if k in found else thing for k, thing in enumerate(things))
+    return tuple(_change(thing, found[k], value, path) if k in found else thing for k, thing in enumerate(things))
 
 
 def _matches(pattern: str, label: str) -> bool:

@@ -69,7 +69,7 @@ def write_toml(scene: SceneSpec, path: FilePath) -> None:
         raise FileError(path, f"it cannot be written ({error.strerror}): give another path") from None
 
 
-def located(path: FilePath, error: SceneError) -> SceneError | FileError:
+def locate_error(path: FilePath, error: SceneError) -> SceneError | FileError:
     """An error of `compile_scene` about a scene of a TOML file, with the line; else the error itself."""
     if Path(path).suffix.lower() != ".toml":
         return error

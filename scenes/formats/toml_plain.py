@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..wording import abridge, list_names
 from .toml_lines import Keys
-from .toml_values import NONE, spelled
+from .toml_values import NONE, spell
 
 
 class WrongValue(ValueError):
@@ -33,7 +33,7 @@ class TablePath(NamedTuple):
 
     def reject(self, key: str, value: Any, must: str, *inside: int) -> NoReturn:
         """Raise WrongValue.  inside: indices of the wrong item, if the value is a list."""
-        shown = abridge(spelled(value))
+        shown = abridge(spell(value))
         raise WrongValue((*self.keys, key, *inside), f"{abridge(self.who)}: {abridge(key)} is {shown}; {must}")
 
     def missing(self, key: str, wanted: str) -> NoReturn:
@@ -45,8 +45,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     near = get_close_matches(name, known, n=1)
     if near:
-        return f"did you mean {abridge(spelled(near[0]))}?"
-    return f"known are {list_names(map(spelled, known), 20)}" if known else "there is none"
+        return f"did you mean {abridge(spell(near[0]))}?"
+    return f"known are {list_names(map(spell, known), 20)}" if known else "there is none"
 
 
 def is_list(value: Any) -> bool:

@@ -13,7 +13,7 @@ from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec,
 from ..wording import abridge
 from . import toml_plain as plain
 from .toml_plain import TablePath, is_list, suggest
-from .toml_values import NONE, key_of, required, spelled
+from .toml_values import NONE, is_required, key_of, spell
 
 Table = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ def read_scene(table: Table) -> SceneSpec:
     for k, pair in enumerate(scene.exclusions):
         for n, name in enumerate(pair):
             if name not in known:
-                where.reject("exclude", pair, f"there is no {abridge(spelled(name))}: {suggest(name, known)}", k, n)
+                where.reject("exclude", pair, f"there is no {abridge(spell(name))}: {suggest(name, known)}", k, n)
     return scene
 
 
@@ -50,7 +50,7 @@ def _build(kind: type, table: Table, where: TablePath, tag: str | None = None) -
             fix = "it is the scene's, and stands at the top of the file, before the first [[" if misplaced else ""
             where.reject(key, value, f"there is no such key: {fix or suggest(key, known)}")
     for key, field in known.items():
-        if required(field) and key not in table:
+        if is_required(field) and key not in table:
             where.missing(key, _type_of(field).wanted)
     return kind(**{field.name: read_field(field, table[key], where) for key, field in known.items() if key in table})
 
@@ -100,7 +100,7 @@ def _shapes(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
     )
 
 
-def _listed(kind_of: Callable[[Table], type]) -> Callable[[str, Any, TablePath], tuple[Any, ...]]:
+def _list_reader(kind_of: Callable[[Table], type]) -> Callable[[str, Any, TablePath], tuple[Any, ...]]:
     """A reader of a list of tables.  kind_of: the dataclass of a table."""
 
     def read(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
@@ -143,15 +143,15 @@ _TYPES = {
     "Motor | Sequence[Motor | None]": _Type(_motor, "a table"),
     "Sequence[Shape]": _Type(_shapes, "a list of tables"),
     "tuple[BodySpec | LinkSpec, ...]": _Type(
-        _listed(lambda table: LinkSpec if table.keys() & {"joint", "parent"} else BodySpec), "a list of tables"
+        _list_reader(lambda table: LinkSpec if table.keys() & {"joint", "parent"} else BodySpec), "a list of tables"
     ),
     "tuple[PlaneSpec | StaticSpec, ...]": _Type(
-        _listed(lambda table: PlaneSpec if table.keys() & {"normal", "offset"} else StaticSpec), "a list of tables"
+        _list_reader(lambda table: PlaneSpec if table.keys() & {"normal", "offset"} else StaticSpec), "a list of tables"
     ),
-    "tuple[PairSpec, ...]": _Type(_listed(lambda _: PairSpec), "a list of tables"),
-    "tuple[LoopSpec, ...]": _Type(_listed(lambda _: LoopSpec), "a list of tables"),
-    "tuple[SiteSpec, ...]": _Type(_listed(lambda _: SiteSpec), "a list of tables"),
-    "tuple[SensorSpec, ...]": _Type(_listed(lambda _: SensorSpec), "a list of tables"),
+    "tuple[PairSpec, ...]": _Type(_list_reader(lambda _: PairSpec), "a list of tables"),
+    "tuple[LoopSpec, ...]": _Type(_list_reader(lambda _: LoopSpec), "a list of tables"),
+    "tuple[SiteSpec, ...]": _Type(_list_reader(lambda _: SiteSpec), "a list of tables"),
+    "tuple[SensorSpec, ...]": _Type(_list_reader(lambda _: SensorSpec), "a list of tables"),
     "Callable[[Any], Any]": _Type(_function, "nothing"),
     "tuple[tuple[str, str], ...]": _Type(plain.name_pairs, "a list of pairs of names"),
 }

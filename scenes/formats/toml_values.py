@@ -23,11 +23,11 @@ def key_of(field: Field[Any]) -> str:
     return _KEYS.get(field.name, field.name)
 
 
-def required(field: Field[Any]) -> bool:
+def is_required(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def spelled(value: Any) -> str:
+def spell(value: Any) -> str:
     """A value in one line; numbers to the last bit."""
     match value:
         case None:
@@ -41,9 +41,9 @@ def spelled(value: Any) -> str:
         case str():
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case list() | tuple():
-            return f"[{', '.join(map(spelled, value))}]"
+            return f"[{', '.join(map(spell, value))}]"
         case Mapping() if value:
-            return f"{{ {', '.join(f'{key} = {spelled(item)}' for key, item in value.items())} }}"
+            return f"{{ {', '.join(f'{key} = {spell(item)}' for key, item in value.items())} }}"
         case Mapping():
             return "{}"
         case date() | time():
@@ -51,17 +51,17 @@ def spelled(value: Any) -> str:
     raise TypeError(f"{value!r} has no place in a TOML file: give numbers, texts, lists of them, or Carom's own specs")
 
 
-def broken(value: Any, room: int = WIDTH, indent: str = "") -> str:
+def wrap_value(value: Any, room: int = WIDTH, indent: str = "") -> str:
     """Break a value over several lines if it is longer than the room in the first [characters]."""
-    line = spelled(value)
+    line = spell(value)
     if len(line) <= room or not isinstance(value, (list, tuple)):
         return line
     inner = indent + "  "
     room = WIDTH - len(inner)
     if any(isinstance(item, (list, tuple)) for item in value):
-        rows = [f"{inner}{broken(item, room, inner)}," for item in value]
+        rows = [f"{inner}{wrap_value(item, room, inner)}," for item in value]
     elif any(isinstance(item, (str, Mapping)) for item in value):  # which may have blanks in them
-        rows = [f"{inner}{spelled(item)}," for item in value]
+        rows = [f"{inner}{spell(item)}," for item in value]
     else:
         rows = textwrap.wrap(line[1:-1], WIDTH, initial_indent=inner, subsequent_indent=inner, break_long_words=False)
     return "\n".join(["[", *rows, f"{indent}]"])

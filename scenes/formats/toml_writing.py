@@ -11,7 +11,7 @@ from ..chains.spec import refuse_chain
 from ..joint_specs import Joint, Motor
 from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
 from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
-from .toml_values import WIDTH, broken, key_of, required
+from .toml_values import WIDTH, is_required, key_of, wrap_value
 
 # each under a header of its own
 TABLES = (BodySpec, LinkSpec, PlaneSpec, StaticSpec, PairSpec, LoopSpec, SiteSpec, SensorSpec, Shape)
@@ -37,7 +37,7 @@ def _table(spec: Any, path: str) -> Iterator[str]:
         elif isinstance(value, (*JOINTS, dict)):
             inner.append((f"[{at}]", value))
         else:
-            yield f"{key} = {broken(_tabled(value), WIDTH - len(key) - 3)}"
+            yield f"{key} = {wrap_value(_to_tables(value), WIDTH - len(key) - 3)}"
     for header, value in inner:
         yield ""
         yield header
@@ -49,7 +49,7 @@ def _unusual_fields(spec: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(spec, dict):
         yield from spec.items()
         return
-    for field in sorted(fields(spec), key=lambda field: (field.name != "name", not required(field))):
+    for field in sorted(fields(spec), key=lambda field: (field.name != "name", not is_required(field))):
         value = getattr(spec, field.name)
         if value is None or (_is_usual(field, value) and field.name not in TELLING):
             continue
@@ -65,11 +65,11 @@ def _unusual_fields(spec: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_usual(field: Field[Any], value: Any) -> bool:
-    return not required(field) and value == field.default and "-0" not in repr(value)  # -0.0 == 0.0
+    return not is_required(field) and value == field.default and "-0" not in repr(value)  # -0.0 == 0.0
 
 
-def _tabled(value: Any) -> Any:
-    """Motors as tables, which `spelled` writes in one line."""
+def _to_tables(value: Any) -> Any:
+    """Motors as tables, which `spell` writes in one line."""
     if isinstance(value, Motor):
         return dict(_unusual_fields(value))
-    return tuple(map(_tabled, value)) if isinstance(value, tuple) else value
+    return tuple(map(_to_tables, value)) if isinstance(value, tuple) else value

@@ -23,7 +23,7 @@ from .from_urdf.frames import Pose
 from .from_urdf.joints import JointReader
 from .from_urdf.links import ShapeReader, read_inertial
 from .from_urdf.masses import sound_masses
-from .from_urdf.nodes import Node, read_xml
+from .from_urdf.nodes import XmlElement, read_xml
 from .from_urdf.notes import Notes
 from .from_urdf.start import overlaps, set_down
 from .from_urdf.tree import Branch, nearest, read_tree
@@ -139,7 +139,7 @@ def _links(
     return links, statics
 
 
-def _contact(link: Node, notes: Notes) -> dict[str, Any]:
+def _contact(link: XmlElement, notes: Notes) -> dict[str, Any]:
     """Friction and restitution in PyBullet's form, in <contact>."""
     contact = link.first("contact")
     if contact is None:
@@ -155,7 +155,7 @@ def _contact(link: Node, notes: Notes) -> dict[str, Any]:
     return found
 
 
-def _refuse(robot: Node, notes: Notes) -> None:
+def _refuse(robot: XmlElement, notes: Notes) -> None:
     """Raise if a refused item would change the robot's motion."""
     refused = notes.of("refused")
     if refused:
@@ -171,7 +171,9 @@ def _first_names(names: list[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _at_start(scene: SceneSpec, ground: bool, lines: Mapping[str, Node], robot: Node, notes: Notes) -> SceneSpec:
+def _at_start(
+    scene: SceneSpec, ground: bool, lines: Mapping[str, XmlElement], robot: XmlElement, notes: Notes
+) -> SceneSpec:
     """The scene at its start; errors of compile_scene get their line in the file."""
     try:
         with warnings.catch_warnings():

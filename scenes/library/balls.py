@@ -79,9 +79,9 @@ _BALL = Play(
             lambda p: _apex(p.position("ball")[:, 2], p.velocity("ball")[:, 2], p.t, 0.5, 1.2) - 0.1,
         ),
         # ten gap bands: what touches
-        at_most("height once it rests [m]", 1e-8, lambda p: np.abs(_rested(p, p.position("ball")[:, 2] - 0.1)).max()),
+        at_most("height once it rests [m]", 1e-8, lambda p: np.abs(_tail(p, p.position("ball")[:, 2] - 0.1)).max()),
         # a ball that rests is slower than a contact that counts as resting
-        at_most("speed once it rests [m/s]", 4.5e-4, lambda p: np.abs(_rested(p, p.velocity("ball"))).max()),
+        at_most("speed once it rests [m/s]", 4.5e-4, lambda p: np.abs(_tail(p, p.velocity("ball"))).max()),
     ),
 )  # fmt: skip
 
@@ -92,11 +92,11 @@ def _apex(z, vz, t, first: float, last: float) -> float:
     return float(np.mean(z[flying] + vz[flying] ** 2 / (2 * 9.81)))
 
 
-def _rested(p, x):
+def _tail(p, x):
     return x[p.t > ALL_BOUNCES]
 
 
-def _left(k: int, n: int):
+def _last_velocity(k: int, n: int):
     """The last velocity of ball k along x, of a row of n."""
     return lambda p: p.velocity(f"ball{k % n}")[-1, 0]
 
@@ -106,7 +106,7 @@ _CRADLE = (
     Play(
         duration=0.5,
         facts=(
-            Fact("velocity of the last ball [m/s]", 1.0, _SHARP, _left(-1, 5)),
+            Fact("velocity of the last ball [m/s]", 1.0, _SHARP, _last_velocity(-1, 5)),
             at_most("velocity of the others [m/s]", _SHARP, lambda p: np.abs(p.velocities[-1, :-1]).max()),
             Fact("impacts", 4, 0, lambda p: p.impacts),
             # touching is a gap of 1e-9 m, at 1 m/s
@@ -117,13 +117,13 @@ _CRADLE = (
     Play(
         duration=0.5,
         parameters={"gap": 1e-4},
-        facts=(Fact("velocity of the last ball, balls 0.1 mm apart [m/s]", 1.0, _SHARP, _left(-1, 5)),),
+        facts=(Fact("velocity of the last ball, balls 0.1 mm apart [m/s]", 1.0, _SHARP, _last_velocity(-1, 5)),),
     ),
     Play(
         duration=0.5,
         parameters={"restitution": 0.9},
         facts=(
-            Fact("velocity of the last ball: ((1 + e)/2)^4 [m/s]", 0.95**4, _SHARP, _left(-1, 5)),
+            Fact("velocity of the last ball: ((1 + e)/2)^4 [m/s]", 0.95**4, _SHARP, _last_velocity(-1, 5)),
             Fact("momentum [kg m/s]", 1.0, _SHARP, lambda p: p.momenta[0][-1, 0]),
         ),
     ),
@@ -133,7 +133,7 @@ _CRADLE = (
         impacts="simultaneous",
         facts=tuple(
             # what the cone solver leaves
-            Fact(f"velocity of ball {k}, all at once [m/s]", v, 1e-9, _left(k, 3))
+            Fact(f"velocity of ball {k}, all at once [m/s]", v, 1e-9, _last_velocity(k, 3))
             for k, v in enumerate((-1 / 3, 2 / 3, 2 / 3))
         ),
     ),

@@ -198,11 +198,11 @@ def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
         played = play(entry, way, dtype)
         code = int(played.result.code)
         code = _grave(code) if way.rough else code
-        found = [Outcome(fact, _measured(fact, played)) for fact in (*way.facts, ENDED if way.rough else WELL)]
+        found = [Outcome(fact, _measure(fact, played)) for fact in (*way.facts, ENDED if way.rough else WELL)]
         yield Checked(way, found, "" if code == OK else MESSAGES[Code(code)])
 
 
-def _measured(fact: Fact, played: Any) -> float:
+def _measure(fact: Fact, played: Any) -> float:
     try:
         return float(fact.measure(played))
     except (IndexError, ValueError):  # an impact that did not come

@@ -23,7 +23,7 @@ DOWN_Y = (0.0, -1.0, 0.0)
 IN_THE_PLANE = Planar(axis=DOWN_Y, axis2=X)  # coordinates: a turn from x to z, x, z
 
 
-def pointed(low: float, high: float, swell: float = -0.01) -> ConvexHull:
+def pointed_rod(low: float, high: float, swell: float = -0.01) -> ConvexHull:
     """A rod along z between two points z = low and high [m]; its thick middle lies off the line, at x = swell [m]."""
     middle = (low + high) / 2
     return ConvexHull(((0, 0, low), (0, 0, high), (swell, swell, middle), (swell, -swell, middle)))
@@ -55,7 +55,7 @@ def falling_ladder(*, tilt: float = math.radians(10)) -> SceneSpec:
 def _rod(b: SceneBuilder, tilt: float, velocity=(0.0, 0.0, 0.0), restitution: float = 0.0) -> None:
     """A free rod of 1 m, its lower tip on the ground."""
     b.add_body(
-        "rod", [pointed(-0.5, 0.5)], mass=1.0, com=(0, 0, 0), inertia=(1 / 12, 1 / 12, 1e-4),
+        "rod", [pointed_rod(-0.5, 0.5)], mass=1.0, com=(0, 0, 0), inertia=(1 / 12, 1 / 12, 1e-4),
         position=(0.0, 0.0, math.cos(tilt) / 2), quaternion=from_axis_angle(Y, tilt), linear_velocity=velocity,
         friction=0.0, restitution=restitution,
     )  # fmt: skip
@@ -73,7 +73,7 @@ def painleve_rod(
     b.add_plane(friction=friction)
     b.add_link(
         "rod", joint=IN_THE_PLANE, mass=1.0, com=(0, 0, 0), inertia=(1 / 3, 1 / 3, 1e-4),
-        shapes=[pointed(-1.0, 1.0, 0.1)], friction=friction,
+        shapes=[pointed_rod(-1.0, 1.0, 0.1)], friction=friction,
         q0=(math.pi / 2 - angle, 0.0, math.sin(angle)), v0=(0.0, speed, 0.0),
     )  # fmt: skip
     return b.build()
@@ -98,7 +98,7 @@ def kane_pendulum(
     )
     b.add_link(
         "lower", "upper", joint=Revolute(DOWN_Y), position=(0.0, 0.0, -1.0), mass=1.0, com=(0, 0, -0.5),
-        inertia=(side, side, 0.0), shapes=[pointed(-1.0, -0.1)], friction=friction,
+        inertia=(side, side, 0.0), shapes=[pointed_rod(-1.0, -0.1)], friction=friction,
         restitution=restitution, q0=lower - upper, v0=rates[1] - rates[0],
     )  # fmt: skip
     return b.build()

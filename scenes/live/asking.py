@@ -17,7 +17,7 @@ from ...collision.shapes import Shape
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
-from ...engine.native.surface import compiled
+from ...engine.native.surface import native_jit
 from ...engine.shaped import Float
 from ..compile import compile_scene
 from ..compiling.geometry import GEOMETRY
@@ -122,14 +122,14 @@ class Questions:
         return model
 
 
-@compiled
+@native_jit
 def near_probe(model: Model, q: Any, own: Any, position: Any, quaternion: Any) -> Proximities:
     """All pairs of a model whose last body is a probe, which is left out of q.
 
     own: (7,) its pose in the probe's frame: position (3,) [m], quaternion (4,).  position, quaternion: the frame's."""
-    rotation = Quat.of_array(quaternion).normalized()
+    rotation = Quat.of_array(quaternion).to_unit()
     origin = Vec3.of(position) + rotation.matrix() @ Vec3.of(own[:3])
-    composed = (rotation * Quat.of_array(own[3:])).normalized()
+    composed = (rotation * Quat.of_array(own[3:])).to_unit()
     pose = jnp.stack([*origin.xyz, composed.w, composed.x, composed.y, composed.z])
     return detect(model, jnp.concatenate([q, pose]), margin=jnp.inf, max_pairs=len(model.topology.pairs))
 

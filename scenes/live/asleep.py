@@ -38,13 +38,13 @@ class Asleep:
         woken = _any(self.island, trees & (self.island >= 0), len(self.island))
         return self._with(np.where(woken[self.island] & (self.island >= 0), -1, self.island)) if woken.any() else self
 
-    def pushed(self, wrenches: Array, motors: Array) -> Asleep:
+    def after_pushes(self, wrenches: Array, motors: Array) -> Asleep:
         """The sleep after pushes (nl, 6) and motor commands (nv,) of the next frame."""
         changed = motors != self.motors
         if not (changed.any() or wrenches.any()) or not self.some:
             return self
         commanded = _any(trees_of(self.topology).of_dof, changed, len(self.island))
-        return self.without(pushed(self.topology, wrenches) | commanded)
+        return self.without(pushed_trees(self.topology, wrenches) | commanded)
 
     def after_change(self, before: State, after: State) -> Asleep:
         """The sleep after a change of the state by hand."""
@@ -67,7 +67,7 @@ class Asleep:
         return Asleep(self.topology, island, np.where(sleeps, self.motors, 0.0))
 
 
-def pushed(topology: Topology, wrenches: Array) -> Array:
+def pushed_trees(topology: Topology, wrenches: Array) -> Array:
     """Trees with a link that one of the wrenches (nl, 6) pushes, (T,) bool."""
     trees = trees_of(topology)
     return _any(trees.of_link[:-1], wrenches.any(1), trees.n)

@@ -14,7 +14,7 @@ from jax import Array
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3, Vec3
 from ...engine.model import Model
-from ...engine.native.surface import compiled
+from ...engine.native.surface import native_jit
 
 
 def centre(model: Model, rotation: Mat3, link: Any) -> Vec3:
@@ -22,7 +22,7 @@ def centre(model: Model, rotation: Mat3, link: Any) -> Vec3:
     return rotation @ Vec3.of(model.com[link])
 
 
-@compiled
+@native_jit
 def with_push(
     model: Model,
     poses: Array,
@@ -50,7 +50,7 @@ def with_push(
     return wrenches.at[link].add(jnp.stack([*M.xyz, *F.xyz]))
 
 
-@compiled
+@native_jit
 def put_there(
     model: Model, link: Any, position: Array, quaternion: Array, linear: Array, angular: Array
 ) -> tuple[Array, Array]:
@@ -59,7 +59,7 @@ def put_there(
     link: () its index.  position: (3,) of its origin [m].  quaternion: (4,) of about length 1.
     linear: (3,) of its centre of mass [m/s].  angular: (3,) [rad/s], world axes both.
     """
-    rotation = Quat.of_array(quaternion).normalized()
+    rotation = Quat.of_array(quaternion).to_unit()
     w = Vec3.of(angular)
     v = Vec3.of(linear) - w.cross(centre(model, rotation.matrix(), link))
     q = jnp.concatenate([position, jnp.stack([rotation.w, rotation.x, rotation.y, rotation.z])])
@@ -71,7 +71,7 @@ def leaves_plane(off: Any) -> Any:
     return (off > float(np.finfo(off.dtype).eps) ** 0.5).any()
 
 
-@compiled
+@native_jit
 def put_in_plane(
     model: Model, link: Any, position: Array, quaternion: Array, linear: Array, angular: Array
 ) -> tuple[Array, Array, Array]:
@@ -80,7 +80,7 @@ def put_in_plane(
 
     The arguments are those of `put_there`.
     """
-    frame, rotation = Quat.of_array(model.joint_quaternion[link]), Quat.of_array(quaternion).normalized()
+    frame, rotation = Quat.of_array(model.joint_quaternion[link]), Quat.of_array(quaternion).to_unit()
     own, R = Vec3.of(model.axis[link]), frame.matrix()
     n, x = R @ own, R @ Vec3.of(model.axis2[link])
     y = n.cross(x)

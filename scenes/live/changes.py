@@ -15,10 +15,10 @@ from ...collision.poses import Array
 from ...contact.held_joints import lock_held_joints
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
-from ...engine.loops.projection import projected
+from ...engine.loops.projection import project
 from ...engine.loops.wrenches import loop_wrenches
 from ...engine.model import Model
-from ...engine.native.surface import compiled
+from ...engine.native.surface import native_jit
 from ...engine.parameters import AXES
 from ...engine.state import State
 from ...engine.topology import Topology
@@ -70,7 +70,10 @@ class Changes:
         """Set numbers of all shapes of a body; None leaves one unchanged."""
         mine = self._owners == body
         self._replace(
-            {name: np.where(mine, x, getattr(self.model, name)) for name, x in _checked("set_material", given).items()}
+            {
+                name: np.where(mine, x, getattr(self.model, name))
+                for name, x in _check_material("set_material", given).items()
+            }
         )
 
     def pair_material(self, a: str, b: str, given: dict[str, Any]) -> None:
@@ -78,7 +81,7 @@ class Changes:
         mine = self._between(a, b)
         if not mine.any():
             raise ValueError(f"set_pair_material: no shape of {a!r} can touch one of {b!r}: the scene keeps them apart")
-        new = {f"pair_{name}": x for name, x in _checked("set_pair_material", given).items()}
+        new = {f"pair_{name}": x for name, x in _check_material("set_pair_material", given).items()}
         self._replace({name: np.where(mine, x, getattr(self.model, name)) for name, x in new.items()})
 
     def surface(self, body: str, linear: Array, angular: Array, origin: Array) -> None:
@@ -101,7 +104,7 @@ class Changes:
 
     def layers(self, body: str, group: int | None, mask: int | None) -> None:
         """Set the group and the mask of all shapes of a body; None leaves one unchanged."""
-        self._filtered("set_layers")
+        self._require_filtering("set_layers")
         new = self._layers.copy()
         for k, (name, value) in enumerate((("group", group), ("mask", mask))):
             if value is not None:
@@ -111,14 +114,14 @@ class Changes:
 
     def ignore(self, a: str, b: str, ignored: bool) -> None:
         """Set whether two bodies ignore each other."""
-        self._filtered("ignore_collision")
+        self._require_filtering("ignore_collision")
         if a == b:
             raise ValueError(f"ignore_collision: a and b are both {a!r}: nothing touches itself; give two")
         both = frozenset((a, b))
         self._ignored = self._ignored | {both} if ignored else self._ignored - {both}
         self._replace({"pair_touches": self._touches(self.model.loop_active)})
 
-    def _filtered(self, call: str) -> None:
+    def _require_filtering(self, call: str) -> None:
         if not self.model.topology.filtered:
             raise ValueError(
                 f"{call}: the pairs of this world are fixed: give SceneBuilder, or the file, filtering=True"
@@ -219,7 +222,7 @@ class Ends(NamedTuple):
         return {"loop_position": self.position, "loop_quaternion": self.quaternion, "loop_course": self.course}
 
 
-@compiled
+@native_jit
 def attach_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given: Any) -> Ends:
     """Join loop k at the present poses of its links.
 
@@ -260,7 +263,7 @@ def _reach(model: Model, link: jax.Array, point: jax.Array) -> jax.Array:
     return jnp.where(free & (size > 0), jnp.sqrt((arm * arm).sum() / size), 0)
 
 
-@compiled
+@native_jit
 def loop_pulls(
     model: Model, q: jax.Array, v: jax.Array, t: jax.Array, motors: jax.Array, forces: jax.Array
 ) -> jax.Array:
@@ -271,10 +274,10 @@ def loop_pulls(
     return loop_wrenches(model, State(q, v, t), motors, forces)[:, 3:]
 
 
-@compiled
+@native_jit
 def velocities_after_attaching(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
     """q and v after the joints' impulse that makes all loops hold, in the metric of the masses."""
-    return projected(model, q, v, t)
+    return project(model, q, v, t)
 
 
 def surface_twist(at: Any, linear: Any, angular: Any, origin: Any) -> tuple[Any, ...]:
@@ -303,5 +306,5 @@ def _layers(model: Model) -> Array:
     return np.array(model.topology.shape_layers, np.uint32).reshape(-1, 2)
 
 
-def _checked(call: str, given: dict[str, Any]) -> dict[str, Any]:
+def _check_material(call: str, given: dict[str, Any]) -> dict[str, Any]:
     return {name: CHECKS[name](call, name, value) for name, value in given.items() if value is not None}

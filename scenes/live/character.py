@@ -27,7 +27,7 @@ SPREAD = 0.7  # of the capsule's radius: how far from its axis the outer rays ar
 FEET = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], float) * SPREAD
 
 
-class Ground(NamedTuple):
+class Footing(NamedTuple):
     """The ground.  body: name of that under the feet.  distance: below the capsule's centre [m].  point [m]."""
 
     body: str
@@ -147,7 +147,7 @@ class Character:
             self._react(found, -legs - walk)
         world.apply_torque(self.body, self._upright(dt))
 
-    def _under(self) -> Ground | None:
+    def _under(self) -> Footing | None:
         """The ground under it; None if it does not stand."""
         world, up = self.world, self._up
         at = np.asarray(world.pose(self.body)[:3], float)
@@ -158,11 +158,11 @@ class Character:
         if not firm.any():
             return None
         k = int(np.where(firm, hits.distance, np.inf).argmin())
-        found = Ground(world.owner(int(hits.shape[k])), float(hits.distance[k]), np.asarray(hits.point[k], float))
+        found = Footing(world.owner(int(hits.shape[k])), float(hits.distance[k]), np.asarray(hits.point[k], float))
         rising = (np.asarray(world.velocity(self.body)[3:], float) - self._ground_velocity(found)) @ up
         return None if found.distance > self.height and rising > LEAVES else found
 
-    def _ground_velocity(self, hit: Ground) -> Array:
+    def _ground_velocity(self, hit: Footing) -> Array:
         """Velocity (3,) of the ground under it [m/s]."""
         if hit.body not in self.world.bodies:
             return np.zeros(3)
@@ -172,7 +172,7 @@ class Character:
         centre = pose[:3] + rotation_matrix(pose[3:]) @ np.asarray(self.world.model.com, float)[link]
         return moving[3:] + np.cross(moving[:3], hit.point - centre)
 
-    def _react(self, hit: Ground, what: Array, impulse: bool = False) -> None:
+    def _react(self, hit: Footing, what: Array, impulse: bool = False) -> None:
         """Apply the reaction to the ground: a force [N], or an impulse [N s]."""
         if hit.body in self.world.bodies:
             (self.world.apply_impulse if impulse else self.world.apply_force)(hit.body, what, hit.point)

@@ -13,8 +13,8 @@ from ...engine.shaped import Float
 from ..compiling.geometry import GEOMETRY
 from ..compiling.mesh_parts import mesh_parts
 from ..show.colours import link_colours
-from ..show.drawing import Plane, drawing_of
-from ..show.meshes import Mesh, mesh_of
+from ..show.drawing import DrawnPlane, drawing_of
+from ..show.meshes import RenderMesh, mesh_of
 from ..spec import SceneSpec
 from .touching import Contact
 from .triggers import Trigger, compose_poses
@@ -64,7 +64,7 @@ class Wires:
         return [(there, shown), (np.concatenate([self.ends[self.link < 0], *grids]), np.array(STATIC))]
 
 
-def _grid(plane: Plane, middle: Array, half: float) -> Array:
+def _grid(plane: DrawnPlane, middle: Array, half: float) -> Array:
     """Lines on a plane, half [m] around the foot of a point."""
     x, y, _ = rotation_matrix(rotation_from_z(plane.normal)).T
     foot = middle - plane.normal * (plane.normal @ middle - plane.offset)
@@ -126,7 +126,7 @@ def concatenate_lines(lines: Lines) -> DebugLines:
     return DebugLines(ends, np.concatenate([np.zeros((0, 3)), *colours]))
 
 
-def _edges(mesh: Mesh) -> Array:
+def _edges(mesh: RenderMesh) -> Array:
     """Edges (n, 2, 3), each once, though two faces share it."""
     ends = mesh.edges
     back = (ends[:, 0] != ends[:, 1]).argmax(1)

@@ -14,7 +14,7 @@ MOST = 3  # pairs that are named
 SAME = 1e-9  # [s] impacts closer in time are one instant
 
 
-def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) -> str:
+def explain_frame(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) -> str:
     """Explain a frame.  frame: the last one, with arrays of numpy.  dt: its length, took: its computation [s].
     waiting: number of spare bodies."""
     hits, trees = frame.impacts, trees_of(bodies.topology)

@@ -61,7 +61,7 @@ class Last(NamedTuple):
     pushes: Array
 
 
-class Frames:
+class SteppedWorld:
     """See `carom.Live`."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Frames:
         self._made_with = dtype, arguments.options_of_frames(self.dt, options, keywords), budget, slow
         self._parts = Parts(spec, () if pool is None else (pool,), *self._made_with)
         self._outgrown: list[Parts] = []
-        self._larger: Future[Frames] | None = None
+        self._larger: Future[SteppedWorld] | None = None
         self.model = self._parts.model
         self._changes = Changes(self._parts.spec, self.model, self._parts.bodies)
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
@@ -138,15 +138,15 @@ class Frames:
         requested = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
         motors, pushes = self._commands(requested), self._pushes.copy()
         self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
-        asleep, before = self._now.asleep.pushed(pushes, motors), self.state
+        asleep, before = self._now.asleep.after_pushes(pushes, motors), self.state
 
-        def computed() -> ComputedFrame:
+        def compute() -> ComputedFrame:
             began = perf_counter()
             frame, link_states = self._parts.stepper.step(before, asleep.island, pushes, motors, requested)
             took = perf_counter() - began
             return ComputedFrame(before, asleep, motors, pushes, frame, link_states, float(requested), took)
 
-        return computed
+        return compute
 
     def _commands(self, dt: Any) -> Array:
         """Commands (nv,) to the motors for a frame of dt [s]; motors of `move_joint` stand afterwards."""
@@ -242,7 +242,7 @@ class Frames:
         """Return whether spare bodies of `add_spares` are not ready yet."""
         return self._larger is not None
 
-    def _twin(self, pools: Sequence[Pool]) -> Frames:
+    def _twin(self, pools: Sequence[Pool]) -> SteppedWorld:
         """The same world with other pools, at its start, compiled."""
         twin = copy(self)
         twin._parts = Parts(self._parts.scene, pools, *self._made_with)

@@ -13,11 +13,11 @@ from ...engine.dynamics.wrenches import joint_forces
 from ...engine.shaped import Float
 from . import arguments
 from .changes import Changes, attach_ends, loop_pulls, velocities_after_attaching
-from .frames import Frames
+from .frames import SteppedWorld
 from .saves import TURNING
 
 
-class Inputs(Frames):
+class Inputs(SteppedWorld):
     """See `carom.Live`."""
 
     def set_motors(self, values: Numbers) -> None:

@@ -20,7 +20,7 @@ from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.dynamics.trees import trees_of
 from ...engine.forest import Forest
 from ...engine.model import Model
-from ...engine.native.surface import compiled
+from ...engine.native.surface import native_jit
 from ...engine.state import State
 from ..wording import brief
 from . import arguments
@@ -38,7 +38,7 @@ class LinkStates(NamedTuple):
     velocity: Any
 
 
-@compiled
+@native_jit
 def link_states(model: Model, q: jax.Array, v: jax.Array) -> LinkStates:
     """Poses and velocities of all links at q (nq,), v (nv,)."""
     forest = Forest.of(model, q=q, v=v)
@@ -136,7 +136,7 @@ class WorldState:
         w, v = np.split(self.link_states.velocity[link], 2)
         return np.concatenate([w, v + cross(w, self.centre(link))])
 
-    def pushed(
+    def add_push(
         self, wrenches: Array, body: str, force: Array, point: Numbers | None, torque: Array, frame: str
     ) -> Array:
         """Add a push on one body to wrenches (nl, 6), see `by_hand.py`; force and torque are checked."""
@@ -209,7 +209,7 @@ class WorldState:
             raise PoolError(f"add_body: all {len(names[kind])} of {kind!r} are in use: {fix}")
         return body
 
-    def parked(self, body: str) -> WorldState:
+    def park(self, body: str) -> WorldState:
         """Return a spare body to its parking position."""
         if not (isinstance(body, str) and any(body in names for names in self.spares.names.values())):
             which = f"{brief(body)} is no body of the pool"

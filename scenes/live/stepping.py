@@ -18,7 +18,7 @@ from ...engine.loops.impulse import velocity_changes
 from ...engine.model import Model
 from ...engine.native.joined_results import JoinedResults, join_results, split_results
 from ...engine.native.primitive import native
-from ...engine.packed import Packed, packed, unpacked
+from ...engine.packed import Packed, pack_model, unpack_model
 from ...engine.state import State
 from ...engine.topology import Topology
 from ...integrators.capacity import CAPACITIES, given_capacities, raise_capacity
@@ -27,7 +27,7 @@ from ...integrators.motion.forces import Drive
 from ...integrators.options import Options
 from ...integrators.rules import Rules
 from ...integrators.sleep import follows_time
-from .asleep import pushed
+from .asleep import pushed_trees
 from .pace import Pace
 from .pool import Spares
 from .standing import LinkStates, link_states
@@ -90,7 +90,7 @@ class Stepper:
             _, frame, there = self._asleep
             end: Any = np.asarray(state.t + given[-1] - frame.left, self._dtype)
             return frame._replace(state=State(frame.state.q, frame.state.v, end)), there
-        frame, there = self._paced(state, island, wrenches, motors, dt)
+        frame, there = self._compute_in_budget(state, island, wrenches, motors, dt)
         after: list[Any] = [frame.state.q, frame.state.v, frame.island]
         stays = self._sleeps is not None and bits[:3] == [x.tobytes() for x in after]
         self._asleep = (bits, frame, there) if stays else None
@@ -128,7 +128,7 @@ class Stepper:
             self._resting_rows[key] = tuple(x[real] for x in rows)
         return self._resting_rows[key]
 
-    def _paced(
+    def _compute_in_budget(
         self, state: State, island: Array, wrenches: Array, motors: Array, dt: float
     ) -> tuple[Frame, LinkStates]:
         """Compute a frame within the budget, if there is one."""
@@ -145,22 +145,22 @@ class Stepper:
         self, state: State, island: Array, wrenches: Array, motors: Array, dt: float, room: tuple[int, float | None]
     ) -> tuple[Frame, LinkStates]:
         """Compute a frame.  room: the most ticks, and the length of windows [s]."""
-        still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
-        parked, waits = self._parked(state.q)
+        still, quiet = np.array(island), ~pushed_trees(self._model.topology, wrenches)
+        parked, waits = self._find_parked(state.q)
         still[parked] = parked
         max_ticks, *windows = (x for x in room if x is not None)
         given = (np.asarray(x, self._dtype) for x in (wrenches, motors, dt, self._max_dt))
         bounds = np.asarray(max_ticks, np.int32), *(np.asarray(x, self._dtype) for x in windows)
-        numbers = packed(self._model), state, still, quiet, waits, *given, *bounds
-        done, there = self._advanced(numbers)
-        while (more := raise_capacity(self._rules, *self._ended(done), self._given)) != self._rules:
+        numbers = pack_model(self._model), state, still, quiet, waits, *given, *bounds
+        done, there = self._attempt(numbers)
+        while (more := raise_capacity(self._rules, *self._outcome(done), self._given)) != self._rules:
             self._rules = more  # from here on: what needed it once may need it again
-            done, there = self._advanced(numbers)
+            done, there = self._attempt(numbers)
         after = np.array(done.island)
         after[parked] = -1
         return done._replace(island=after), there
 
-    def _parked(self, q: Any) -> tuple[Array, Array | None]:
+    def _find_parked(self, q: Any) -> tuple[Array, Array | None]:
         """Trees of which all links are parked; and the links that wait in others (nl,) bool, if there can be any."""
         key = self._spares.waiting(q).tobytes()
         if key not in self._parked_trees:
@@ -171,12 +171,12 @@ class Stepper:
             self._parked_trees = {key: (parked, waits & ~np.isin(of_link, parked) if self._shared else None)}
         return self._parked_trees[key]
 
-    def _advanced(self, numbers: Any) -> tuple[Frame, LinkStates]:
+    def _attempt(self, numbers: Any) -> tuple[Frame, LinkStates]:
         static = self._rules, self._max_events, self._sleeps
         return split_results(_advance.straight(static, *numbers))
 
     @staticmethod
-    def _ended(frame: Frame) -> tuple[int, int, int]:
+    def _outcome(frame: Frame) -> tuple[int, int, int]:
         return int(frame.code), int(frame.contacts), int(frame.pairs)
 
     def response(self, q: Any, wrenches: Array) -> Array:
@@ -186,10 +186,10 @@ class Stepper:
 
 @native
 def _advance(static: Any, given: Packed | Model, *others: Any) -> JoinedResults:
-    return join_results(advanced(static, unpacked(given), *others))
+    return join_results(advance_frame(static, unpack_model(given), *others))
 
 
-def advanced(
+def advance_frame(
     static: Any,
     model: Model,
     state: State,

@@ -15,7 +15,7 @@ from ...collision.shapes import ALL_LAYERS, Shape
 from . import arguments
 from .asking import Hit
 from .debug import DebugLines, Wires, concatenate_lines, contact_lines, islands, trigger_lines
-from .explained import explained
+from .explained import explain_frame
 from .inputs import Inputs
 from .triggers import Callback, Trigger
 
@@ -63,17 +63,17 @@ class Live(Inputs):
         frame: "world", or "body": force and point are in the body's axes, the point from its origin.
         """
         f = arguments.numbers("force", force, 3)
-        self._pushes = self._now.pushed(self._pushes, body, f, point, NOTHING, frame)
+        self._pushes = self._now.add_push(self._pushes, body, f, point, NOTHING, frame)
 
     def apply_torque(self, body: str, torque: Numbers, *, frame: str = "world") -> None:
         """Turn a body [N m] through the next frame."""
         m = arguments.numbers("torque", torque, 3)
-        self._pushes = self._now.pushed(self._pushes, body, NOTHING, None, m, frame)
+        self._pushes = self._now.add_push(self._pushes, body, NOTHING, None, m, frame)
 
     def apply_impulse(self, body: str, impulse: Numbers, point: Numbers | None = None, *, frame: str = "world") -> None:
         """Strike a body [N s] at once, at a point as in `apply_force`; a tree responds as a whole."""
         nothing, p = np.zeros_like(self._pushes), arguments.numbers("impulse", impulse, 3)
-        wrenches = self._now.pushed(nothing, body, p, point, NOTHING, frame)
+        wrenches = self._now.add_push(nothing, body, p, point, NOTHING, frame)
         response = self._parts.stepper.response(self.state.q, wrenches)
         with np.errstate(over="ignore"):  # which is refused
             self._set_state(self._now.change(v=self.state.v + response))
@@ -100,10 +100,10 @@ class Live(Inputs):
     def remove_body(self, body: str) -> None:
         """Send a body that was added back to the pool; joints that hold it and can be cut are cut."""
         self._idle()
-        self._now.parked(body)  # which raises for a body that is no spare one, or waits
+        self._now.park(body)  # which raises for a body that is no spare one, or waits
         for joint in self._changes.attached_to(self.model.topology.link(body)):
             self.detach(joint)
-        self._set_by_hand(self._now.parked(body))
+        self._set_by_hand(self._now.park(body))
         self._pushes[self.model.topology.link(body)] = 0
 
     def teleport(
@@ -206,7 +206,7 @@ class Live(Inputs):
         """A report on the time of the last frame: ticks, impacts, contacts, and their bodies. Print it."""
         if self._last is None:
             return "no frame has passed yet"
-        return explained(self._last.bodies, self._last.frame, self._last.dt, self._took, len(self._now.hidden))
+        return explain_frame(self._last.bodies, self._last.frame, self._last.dt, self._took, len(self._now.hidden))
 
     def debug_lines(
         self, *, contacts: bool = True, triggers: bool = True, colour: str = "body", per_impulse: float | None = None
@@ -238,7 +238,7 @@ class Live(Inputs):
     def _warm(self, probes: Sequence[Shape]) -> None:
         super()._warm(probes)
         for body in self.bodies[:1]:
-            self._now.pushed(self._pushes, body, NOTHING, None, NOTHING, "world")
+            self._now.add_push(self._pushes, body, NOTHING, None, NOTHING, "world")
         topology = self.model.topology
         for joint in FREE:
             roots = zip(topology.names, topology.joints, topology.parents, strict=True)

@@ -57,11 +57,11 @@ def load_checkpoint(path: str | PathLike[str], like: T) -> T:
     if odd := sorted(wanted.keys() ^ found.keys()):
         where = "the file has none" if odd[0] in wanted else "the file has one, and `like` does not"
         raise FileError(path, f"it holds something else: of {odd[0] or 'the array'} {where}")
-    leaves = [_restored(path, name, found[name], x, about["keys"].get(name)) for name, x in wanted.items()]
+    leaves = [_restore(path, name, found[name], x, about["keys"].get(name)) for name, x in wanted.items()]
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
-def _restored(path: str, name: str, x: np.ndarray, like: Any, kind: str | None) -> Any:
+def _restore(path: str, name: str, x: np.ndarray, like: Any, kind: str | None) -> Any:
     made = jax.random.wrap_key_data(jax.numpy.asarray(x), impl=kind) if kind else jax.numpy.asarray(x)
     like = like if hasattr(like, "dtype") else jax.numpy.asarray(like)
     if (made.shape, made.dtype) != (like.shape, like.dtype):

@@ -25,8 +25,8 @@ OPTIONS = ("duration", "scheme", "time_control", "impacts", "resting")
 
 
 @dataclass(frozen=True)
-class Impact:
-    """t [s].  bodies: names, see `reading.Impacts`.  p_n, p_t: normal and tangential impulse [N s].
+class LoggedImpact:
+    """t [s].  bodies: names, see `reading.ImpactTable`.  p_n, p_t: normal and tangential impulse [N s].
 
     u_n, u_t: normal velocity and slip speed, before and after [m/s].  kinetic: of the scene, before and after [J].
     """
@@ -56,7 +56,7 @@ class EventLog:
     """head: title, law, precision, keywords.  impacts: by lane and time.  ends: by lane and link."""
 
     head: Mapping[str, Any] = field(default_factory=dict)
-    impacts: tuple[Impact, ...] = ()
+    impacts: tuple[LoggedImpact, ...] = ()
     ends: tuple[End, ...] = ()
 
 
@@ -65,7 +65,7 @@ def event_log(recording: Recording) -> EventLog:
     reading, impacts = Reading(recording), []
     rows = reading.impacts
     for k in range(len(rows.t)):
-        impacts.append(Impact(
+        impacts.append(LoggedImpact(
             float(rows.t[k]), (str(rows.a[k]), str(rows.b[k])), float(rows.p_n[k]), float(rows.p_t[k]),
             _pair(rows.u_n[k]), _pair(rows.u_t[k]), _pair(rows.kinetic[k]), int(rows.lane[k]),
         ))  # fmt: skip
@@ -109,7 +109,7 @@ def read_log(path: str | PathLike[str]) -> EventLog:
     for number, row in enumerate(rows[1:], 2):
         try:
             values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in row.items()}
-            impacts.append(Impact(**values)) if "bodies" in values else ends.append(End(**values))
+            impacts.append(LoggedImpact(**values)) if "bodies" in values else ends.append(End(**values))
         except (TypeError, AttributeError):
             raise FileError(path, "neither an impact nor the end of a link: make the log again", number) from None
     return EventLog(head, tuple(impacts), tuple(ends))

@@ -88,7 +88,7 @@ def _whole(path: str | PathLike[str], file: BinaryIO) -> Recording | None:
     except FileError:
         raise
     except BROKEN as error:
-        raise _damaged(path, error) from None
+        raise _damage_error(path, error) from None
 
 
 def _journal(path: str | PathLike[str], file: BinaryIO) -> Recording:
@@ -106,7 +106,7 @@ def _journal(path: str | PathLike[str], file: BinaryIO) -> Recording:
     except FileError:
         raise
     except BROKEN as error:
-        raise _damaged(path, error) from None
+        raise _damage_error(path, error) from None
 
 
 def _links(file: BinaryIO) -> list[Arrays]:
@@ -198,5 +198,5 @@ def _array(content: bytes) -> np.ndarray:
     return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _damaged(path: str | PathLike[str], error: Exception) -> FileError:
+def _damage_error(path: str | PathLike[str], error: Exception) -> FileError:
     return FileError(path, f"it is damaged ({error}): copy it again, or run the scene again")

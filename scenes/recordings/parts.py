@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...integrators.recording import Events
-from .recording import Recording, logged, plain_stats
+from .recording import Recording, plain_stats, trim_log
 
 TOTALS = ("ticks", "rollbacks", "impacts", "resting", "windows")
 MOST = ("max_penetration", "contacts", "pairs")
@@ -34,7 +34,7 @@ class Part:
     def after(result: Any) -> Part:
         """The part of a rollout that continues the part before: its first frame is known already."""
         t, q, v = (np.asarray(x) for x in (result.t, result.q, result.v))
-        events, code = logged(result.events), np.asarray(result.code)
+        events, code = trim_log(result.events), np.asarray(result.code)
         return Part(t[..., 1:], q[..., 1:, :], v[..., 1:, :], events, code, plain_stats(result))
 
     @property

@@ -15,7 +15,7 @@ Array = np.ndarray
 LIMIT = "limit"  # stands for the other body where a joint's limit is struck
 
 
-class Impacts(NamedTuple):
+class ImpactTable(NamedTuple):
     """The impacts of all lanes, lane by lane in their order, N rows.
 
     lane: (N,).  t: (N,) [s].  a, b: (N,) names of the bodies, a static last, else in the order of the alphabet; at a
@@ -41,9 +41,9 @@ class Impacts(NamedTuple):
         """Both names (N,), as "ball - plane"."""
         return self.a + " - " + self.b
 
-    def of(self, lane: int) -> Impacts:
+    def of(self, lane: int) -> ImpactTable:
         """The impacts of one lane."""
-        return Impacts(*(x[self.lane == lane] for x in self))
+        return ImpactTable(*(x[self.lane == lane] for x in self))
 
 
 class Reading:
@@ -76,7 +76,7 @@ class Reading:
             model = model.replace(**{name: jnp.asarray(x) for name, x in self.recording.varied.items()})
             return jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), model)
 
-    def measured(self, function: Any, *arguments: Any) -> Any:
+    def evaluate(self, function: Any, *arguments: Any) -> Any:
         """Compute function(model, *arguments), with arrays (L, F, ...) in and out, in double precision."""
         import jax
 
@@ -93,7 +93,7 @@ class Reading:
             poses = fk(model, q)
             return poses.position + (poses.rotation @ model.com[..., None])[..., 0]
 
-        return self.measured(of, q)
+        return self.evaluate(of, q)
 
     @cached_property
     def energies(self) -> tuple[Array, Array]:
@@ -101,13 +101,13 @@ class Reading:
         from ...engine.loops.energy import energy
         from ...engine.state import State
 
-        found = self.measured(energy, State(self.q, self.v, self.t))  # type: ignore[arg-type]
+        found = self.evaluate(energy, State(self.q, self.v, self.t))  # type: ignore[arg-type]
         return found.kinetic, found.potential
 
     @cached_property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> EnergyLedger:
         kinetic, potential = self.energies
-        return Ledger(kinetic, potential, self._impact_losses(kinetic + potential))
+        return EnergyLedger(kinetic, potential, self._impact_losses(kinetic + potential))
 
     def _impact_losses(self, total: Array) -> Array:
         """Energy lost in impacts until each frame (L, F) [J].
@@ -124,8 +124,8 @@ class Reading:
         return lost
 
     @cached_property
-    def impacts(self) -> Impacts:
-        """All logged impacts, see `Impacts`."""
+    def impacts(self) -> ImpactTable:
+        """All logged impacts, see `ImpactTable`."""
         events = self.recording.events
         single = self.recording.lanes is None
         column = {
@@ -140,7 +140,7 @@ class Reading:
         names = names.reshape(-1, 2).astype(object)
         p, u = row["impulse"].astype(float), np.stack([row["u_before"], row["u_after"]], 1).astype(float)
         kinetic = np.stack([row["energy_before"], row["energy_after"]], 1).astype(float)
-        return Impacts(
+        return ImpactTable(
             lane, row["t"].astype(float), names[:, 0], names[:, 1], row["point"].astype(float), p[:, 2],
             np.hypot(p[:, 0], p[:, 1]), u[:, :, 2], np.hypot(u[:, :, 0], u[:, :, 1]), kinetic,
             self._friction(lane, row["pair"]),
@@ -167,7 +167,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class EnergyLedger:
     """The energy ledger, (L, F) each [J]: kinetic, potential, and the losses of impacts."""
 
     kinetic: Array

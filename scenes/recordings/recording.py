@@ -73,7 +73,7 @@ class Recording:
         if model is None:
             model = compile_scene(scene, q.dtype, overlaps="ignore")[0].replace(**varied)
         return Recording(
-            scene, title, np.asarray(result.t), q, np.asarray(result.v), logged(result.events),
+            scene, title, np.asarray(result.t), q, np.asarray(result.v), trim_log(result.events),
             np.asarray(result.code), plain_stats(result),
             {name: x for name, x in keywords.items() if name not in NOT_KEPT}, varied, model_hash(model),
             provenance(q.dtype),
@@ -107,7 +107,7 @@ def plain_stats(result: Any) -> dict[str, np.ndarray]:
     return {f.name: np.asarray(getattr(result.stats, f.name)) for f in fields(result.stats)}
 
 
-def logged(events: Events) -> Events:
+def trim_log(events: Events) -> Events:
     """The event log in numpy, without the rows that no lane has filled."""
     arrays: dict[str, Any] = {f.name: np.asarray(getattr(events, f.name)) for f in fields(events) if f.name != "law"}
     lanes, rows = arrays["count"].ndim, int(arrays["count"].max(initial=0))

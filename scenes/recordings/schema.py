@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.results import renumbered
+from ...engine.results import renumber
 from ...integrators.recording import Events
 from ..formats.errors import FileError
 from .keywords import check_keywords
@@ -50,8 +50,8 @@ def part_of(arrays: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]) ->
     """The part of a file's arrays.  head: arrays of the recording's first link, or of all of it."""
     columns, code = {name: arrays[f"events_{name}"] for name in EVENT_COLUMNS}, arrays["code"]
     if int(head["schema"]) < 2:
-        columns["code"], code = renumbered(columns["code"]), renumbered(code)
-    events, stats = Events(**columns, law=str(head["law"])), _named(arrays, "stats_")  # type: ignore[arg-type]
+        columns["code"], code = renumber(columns["code"]), renumber(code)
+    events, stats = Events(**columns, law=str(head["law"])), _arrays_under(arrays, "stats_")  # type: ignore[arg-type]
     return Part(arrays["t"], arrays["q"], arrays["v"], events, code, stats)
 
 
@@ -59,15 +59,15 @@ def recording_of(path: str | PathLike[str], head: Mapping[str, np.ndarray], part
     """The recording of a file's arrays. FileError: the scene is invalid; KeyError, ValueError: the file is damaged."""
     from ..formats.toml import parse_toml
 
-    keywords, provenance = checked(head, part)
+    keywords, provenance = check_arrays(head, part)
     texts = {name: str(head[name]) for name in ("scene", "title", "model_hash")}
     return Recording(
         parse_toml(texts["scene"], path), texts["title"], part.t, part.q, part.v, part.events, part.code, part.stats,
-        keywords, _named(head, "varied_"), texts["model_hash"], provenance, complete, int(head["piece"]),
+        keywords, _arrays_under(head, "varied_"), texts["model_hash"], provenance, complete, int(head["piece"]),
     )  # fmt: skip
 
 
-def checked(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any], dict[str, Any]]:
+def check_arrays(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check that a file's arrays fit together, and return its keywords and provenance; raises ValueError."""
     t, q, v, code = part.t, part.q, part.v, part.code
     lanes, columns = t.shape[:-1], {name: np.asarray(getattr(part.events, name)) for name in EVENT_COLUMNS}
@@ -93,7 +93,7 @@ def checked(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any],
     if not all(isinstance(text, str) for text in provenance.values()):
         raise ValueError("its provenance must be texts")
     check_keywords(keywords, chain="chain" in provenance)
-    piece, varied = head["piece"], _named(head, "varied_")
+    piece, varied = head["piece"], _arrays_under(head, "varied_")
     if piece.shape or piece.dtype.kind not in "iu" or not 0 <= piece < 2**31:
         raise ValueError("its piece is no whole number of frames")
     for name, x in varied.items():
@@ -116,7 +116,7 @@ def check_schema(path: str | PathLike[str], head: Mapping[str, np.ndarray]) -> N
         )
 
 
-def _named(arrays: Mapping[str, np.ndarray], prefix: str) -> Arrays:
+def _arrays_under(arrays: Mapping[str, np.ndarray], prefix: str) -> Arrays:
     return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..recordings.reading import Reading
 from ..recordings.recording import Recording
 from .invariants import rounding
-from .runs import recorded
+from .runs import record_run
 from .table import Table
 
 LAWS = ("newton", "poisson", "stronge")
@@ -78,10 +78,10 @@ class Comparison:
 
 
 def compare_laws(scene: Any, laws: Sequence[str] = LAWS, *, title: str = "", **keywords: Any) -> Comparison:
-    """Run a scene under several laws. scene, title, keywords: see `recorded`."""
+    """Run a scene under several laws. scene, title, keywords: see `record_run`."""
     if len({*laws}) < max(2, len(laws)):
         raise ValueError(f"compare_laws: laws are {', '.join(laws) or 'none'}; give two or more, each once")
-    runs = {law: recorded(scene, title=title, **{**keywords, "law": law, "throw": False}) for law in laws}
+    runs = {law: record_run(scene, title=title, **{**keywords, "law": law, "throw": False}) for law in laws}
     return Comparison(next(iter(runs.values())).title, runs)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..recordings.events import End, EventLog, Impact
+from ..recordings.events import End, EventLog, LoggedImpact
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def differences(old: EventLog, new: EventLog, tolerances: Tolerances) -> list[Di
     scale = _Scale.of(old if old.impacts or old.ends else new, tolerances)
     ours, theirs = _streams(old.impacts), _streams(new.impacts)
     for key in {**ours, **theirs}:
-        for a, b in _matched(ours.get(key, []), theirs.get(key, []), scale):
+        for a, b in _match_impacts(ours.get(key, []), theirs.get(key, []), scale):
             found += _of_impact(a, b, scale)
     found += _of_ends(old.ends, new.ends, scale)
     return sorted(found, key=lambda d: d.t)
@@ -80,16 +80,18 @@ class _Scale(NamedTuple):
         )  # fmt: skip
 
 
-def _streams(impacts: Iterable[Impact]) -> dict[tuple, list[Impact]]:
-    streams: dict[tuple, list[Impact]] = defaultdict(list)
+def _streams(impacts: Iterable[LoggedImpact]) -> dict[tuple, list[LoggedImpact]]:
+    streams: dict[tuple, list[LoggedImpact]] = defaultdict(list)
     for impact in sorted(impacts, key=lambda i: i.t):
         streams[(impact.lane, *impact.bodies)].append(impact)
     return streams
 
 
-def _matched(old: list[Impact], new: list[Impact], scale: _Scale) -> list[tuple[Impact | None, Impact | None]]:
+def _match_impacts(
+    old: list[LoggedImpact], new: list[LoggedImpact], scale: _Scale
+) -> list[tuple[LoggedImpact | None, LoggedImpact | None]]:
     """Pairs of one stream; None for a missing partner."""
-    pairs: list[tuple[Impact | None, Impact | None]] = []
+    pairs: list[tuple[LoggedImpact | None, LoggedImpact | None]] = []
     times, taken, lone = np.array([i.t for i in new]), np.zeros(len(new), bool), []
     for a in old:
         begin = int(np.searchsorted(times, a.t - scale.time))
@@ -107,7 +109,7 @@ def _matched(old: list[Impact], new: list[Impact], scale: _Scale) -> list[tuple[
     return pairs + [(a, None) for a in lone[short:]] + [(None, b) for b in free[short:]]
 
 
-def _fields(a: Impact, b: Impact, scale: _Scale) -> list[tuple[str, float, float, float]]:
+def _fields(a: LoggedImpact, b: LoggedImpact, scale: _Scale) -> list[tuple[str, float, float, float]]:
     """Name, old value, new value and difference in tolerances of every number of two impacts."""
     rows = [("t", a.t, b.t, scale.time), ("p_n", a.p_n, b.p_n, scale.impulse), ("p_t", a.p_t, b.p_t, scale.impulse)]
     for name, allowed in (("u_n", scale.velocity), ("u_t", scale.velocity), ("kinetic", scale.energy)):
@@ -119,7 +121,7 @@ def _fields(a: Impact, b: Impact, scale: _Scale) -> list[tuple[str, float, float
 UNITS = {"t": "s", "p": "N s", "u": "m/s", "k": "J", "q": "", "v": ""}
 
 
-def _of_impact(a: Impact | None, b: Impact | None, scale: _Scale) -> list[Difference]:
+def _of_impact(a: LoggedImpact | None, b: LoggedImpact | None, scale: _Scale) -> list[Difference]:
     if a is None or b is None:
         impact, word = (b, "new") if a is None else (a, "missing")
         assert impact is not None
@@ -148,7 +150,7 @@ def _of_ends(old: tuple[End, ...], new: tuple[End, ...], scale: _Scale) -> list[
     return found
 
 
-def _label(impact: Impact) -> str:
+def _label(impact: LoggedImpact) -> str:
     lane = f" in lane {impact.lane}" if impact.lane else ""
     return f"the impact {' - '.join(impact.bodies)} at t = {impact.t:.9g} s{lane}"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..recordings.reading import LIMIT, Impacts, Reading
+from ..recordings.reading import LIMIT, ImpactTable, Reading
 from ..recordings.recording import Recording
 from .finding import Finding
 
@@ -86,7 +86,7 @@ def _momenta(reading: Reading) -> tuple[Any, Any, float, float]:
         potential = mass * model.gravity * t[..., None]
         return found.linear - potential, found.angular - jnp.cross(center, found.linear), spread, 0 * t + mass[..., 0]
 
-    P, L, spread, mass = reading.measured(of, reading.q, reading.v, reading.t)
+    P, L, spread, mass = reading.evaluate(of, reading.q, reading.v, reading.t)
     kinetic = float(np.nanmax(reading.ledger.kinetic))
     size = max(float(np.sqrt(2 * kinetic * mass.max())), TINY)  # the most momentum of bodies with this energy
     return P, L, size, max(float(np.nanmax(spread)), 0.01)
@@ -128,7 +128,7 @@ def no_penetration(
     band = float(np.max(np.asarray(reading.model.gap_band)))
     depth = np.zeros(reading.t.shape)
     if reading.model.topology.pairs:
-        found = reading.measured(lambda model, q: detect(model, q, backend=backend).gap, np.nan_to_num(reading.q))
+        found = reading.evaluate(lambda model, q: detect(model, q, backend=backend).gap, np.nan_to_num(reading.q))
         depth = np.where(np.isnan(reading.t), 0.0, -np.min(found, -1))
     said = float(np.max(np.asarray(reading.recording.stats["max_penetration"]), initial=0.0))
     worst = max(depth.max(), said, 0.0)
@@ -159,7 +159,7 @@ def _frame(reading: Reading, off: np.ndarray) -> str:
     return f"at the frame t = {reading.t[lane, frame]:.6g} s{_lane(reading.lanes, int(lane))}"
 
 
-def _impact(impacts: Impacts, off: np.ndarray) -> str:
+def _impact(impacts: ImpactTable, off: np.ndarray) -> str:
     """Text of the worst of the impacts (N,)."""
     if not len(off):
         return ""

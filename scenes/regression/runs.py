@@ -11,7 +11,7 @@ from ..sources import load
 from ..spec import SceneSpec
 
 
-def recorded(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any) -> Recording:
+def record_run(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any) -> Recording:
     """The recording of a scene's run.
 
     scene: a SceneSpec, a SceneBuilder, or an argument of `carom.load`.  title: a name for people.
@@ -21,12 +21,12 @@ def recorded(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any)
     from ...integrators.rollout import rollout
     from ..compile import compile_scene
 
-    spec, title, keywords = described(scene, title, keywords)
+    spec, title, keywords = resolve_scene(scene, title, keywords)
     model, state = compile_scene(spec, dtype)
     return Recording.of(spec, rollout(model, state, **keywords), title=title, keywords=keywords, model=model)
 
 
-def described(scene: Any, title: str, keywords: dict[str, Any]) -> tuple[SceneSpec, str, dict[str, Any]]:
+def resolve_scene(scene: Any, title: str, keywords: dict[str, Any]) -> tuple[SceneSpec, str, dict[str, Any]]:
     """A scene as plain data, its title, and the keywords with those of the library."""
     from ...integrators.options import spread
 

@@ -13,7 +13,7 @@ from ..recordings.recording import Recording
 from .compare import end_off
 from .finding import Finding
 from .invariants import ALWAYS
-from .runs import described
+from .runs import resolve_scene
 from .table import Table
 
 TOO_FAR = 1e-6  # [m] bodies of one scene that end farther apart under another step: the step matters
@@ -31,7 +31,7 @@ def sweep(
 ) -> Table:
     """A row for each law, step, restitution and friction.
 
-    scene, keywords: see `recorded`.  e, mu: restitution and friction of all pairs; None: the scene's.
+    scene, keywords: see `record_run`.  e, mu: restitution and friction of all pairs; None: the scene's.
     dt: longest steps, `max_dt` of `carom.rollout` [s].  invariants: names in `invariants.ALWAYS`.
     Columns: impacts; energy lost [J]; end off [m]: largest distance of a link's end from that with the same e and mu
     under the first law and step; violated: the invariants that do not hold.
@@ -63,7 +63,7 @@ def _batch(scene: Any, lanes: list[tuple[float | None, float | None]], keywords:
     from ...integrators.rollout import rollout, tile
     from ..compile import compile_scene
 
-    spec, title, keywords = described(scene, "", keywords)
+    spec, title, keywords = resolve_scene(scene, "", keywords)
     model, state = compile_scene(spec)
     pairs = model.pair_friction.shape[-1]
     varied = {
@@ -93,11 +93,11 @@ def lane_of(recording: Recording, k: int) -> Recording:
 def dt_independent(
     scene: Any, max_dts: Sequence[float] = (1 / 240, 1 / 400, 1 / 1000), *, tolerance: float = TOO_FAR, **keywords: Any
 ) -> Finding:
-    """Bodies' ends and the number of impacts do not depend on the longest step. scene, keywords: see `recorded`.
+    """Bodies' ends and the number of impacts do not depend on the longest step. scene, keywords: see `record_run`.
     tolerance: [m]; a chaotic scene needs a short duration."""
-    from .runs import recorded
+    from .runs import record_run
 
-    runs = [Reading(recorded(scene, **{**keywords, "max_dt": step})) for step in max_dts]
+    runs = [Reading(record_run(scene, **{**keywords, "max_dt": step})) for step in max_dts]
     counts = [len(run.impacts.t) for run in runs]
     off, who, step = max((*end_off(runs[0], run), step) for run, step in zip(runs[1:], max_dts[1:], strict=True))
     where = f"the end of {who} under max_dt = {step:.6g} s" if who else ""

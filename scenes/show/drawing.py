@@ -18,7 +18,7 @@ from ..compiling.order import label_of, sort_links
 from ..compiling.shape_rows import ShapeRow, shape_rows
 from ..spec import SceneSpec
 from .colours import BONE, GROUND, MATERIALS, STATIC, Colour, link_colours, pattern
-from .meshes import Floats, Mesh, ball, box, cylinder, mesh_of, surface_mesh
+from .meshes import Floats, RenderMesh, ball, box, cylinder, mesh_of, surface_mesh
 
 TIES: dict[str, Colour] = {"distance": BONE, "spring": (0.86, 0.55, 0.2)}
 THIN = 0.03  # of its length: how thick a bone is at least
@@ -50,7 +50,7 @@ class Tie(NamedTuple):
     colour: Colour
 
 
-class Plane(NamedTuple):
+class DrawnPlane(NamedTuple):
     """The halfspace normal . x <= offset, static.  normal (3,) in W; offset [m]."""
 
     normal: Floats
@@ -64,9 +64,9 @@ class Drawing(NamedTuple):
 
     names: tuple[str, ...]
     parents: tuple[int, ...]
-    meshes: list[Mesh]
+    meshes: list[RenderMesh]
     shapes: list[Drawn]
-    planes: list[Plane]
+    planes: list[DrawnPlane]
     owners: tuple[str, ...]
     ties: tuple[Tie, ...] = ()
 
@@ -81,10 +81,10 @@ class _Maker:
         specs, parents = sort_links(scene)
         self.model, self.lanes = model, lanes
         self.names = tuple(spec.name for spec in specs)
-        self.meshes: list[Mesh] = []
+        self.meshes: list[RenderMesh] = []
         self.numbers: dict[Hashable, int] = {}
         self.shapes: list[Drawn] = []
-        self.planes: list[Plane] = []
+        self.planes: list[DrawnPlane] = []
         self.colours = link_colours(self.names, parents)
         rows = _rows(scene, specs)
         for k, (row, link, _) in enumerate(rows):
@@ -99,7 +99,9 @@ class _Maker:
         g = row.geometry
         if g.kind == "plane":
             normal = rotation_matrix(row.quaternion)[:, 2]
-            self.planes.append(Plane(normal, float(normal @ row.position), MATERIALS.get(row.material or "", GROUND)))
+            self.planes.append(
+                DrawnPlane(normal, float(normal @ row.position), MATERIALS.get(row.material or "", GROUND))
+            )
             return
         look = pattern(self.names[link] if link >= 0 else "", g.kind, self.names) if link >= 0 else "plain"
         varied = any(self.varies(name) for name in ("shape_size", "shape_position", "shape_quaternion", "points"))

@@ -19,7 +19,7 @@ CREASE = 0.8  # cosine of the angle to the mean normal of a vertex beyond which 
 FINEST = 64  # lines each way that are drawn of a heightfield
 
 
-class Mesh(NamedTuple):
+class RenderMesh(NamedTuple):
     """A mesh in the shape's own axes: vertices (n, 3) [m], their unit normals (n, 3), faces (m, 3) counter-clockwise
     from outside, and edges (k, 2, 3): ends of the wireframe's lines [m]."""
 
@@ -28,20 +28,20 @@ class Mesh(NamedTuple):
     faces: Ints
     edges: Floats
 
-    def scaled(self, factors: Floats) -> Mesh:
+    def scale(self, factors: Floats) -> RenderMesh:
         """Scale along x, y and z."""
         s = np.asarray(factors, float)
         normals = self.normals / s
         normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-        return Mesh(self.vertices * s, normals, self.faces, self.edges * s)
+        return RenderMesh(self.vertices * s, normals, self.faces, self.edges * s)
 
 
-def mesh_of(geometry: Geometry) -> Mesh:
+def mesh_of(geometry: Geometry) -> RenderMesh:
     """The mesh of a row of the model; planes are infinite and have no mesh."""
     return _MESHES[geometry.kind](geometry)
 
 
-def outlined(polygons: Sequence[Floats]) -> Mesh:
+def faceted_mesh(polygons: Sequence[Floats]) -> RenderMesh:
     """The mesh of flat convex faces, each a ring of corners (k, 3) [m], counter-clockwise from outside."""
     vertices, normals, faces, edges, start = [], [], [], [], 0
     for ring in polygons:
@@ -55,10 +55,10 @@ def outlined(polygons: Sequence[Floats]) -> Mesh:
         faces.append(start + np.stack([np.zeros_like(fan), fan, fan + 1], axis=1))
         edges.append(np.stack([ring, following], axis=1))
         start += n
-    return Mesh(*(np.concatenate(parts) for parts in (vertices, normals, faces, edges)))
+    return RenderMesh(*(np.concatenate(parts) for parts in (vertices, normals, faces, edges)))
 
 
-def revolved(profile: Floats, rings: Sequence[int]) -> Mesh:
+def revolve(profile: Floats, rings: Sequence[int]) -> RenderMesh:
     """A profile revolved about z.  profile (n, 4): radius, height [m], and the normal's parts along them, from the
     bottom up.  rings: those points of the profile whose circles are in the wireframe."""
     n = len(profile)
@@ -72,7 +72,7 @@ def revolved(profile: Floats, rings: Sequence[int]) -> Mesh:
     faces = np.concatenate([np.stack([a, b, b + 1], axis=1), np.stack([a, b + 1, a + 1], axis=1)])
     circles = [np.stack([vertices[:-1, k], vertices[1:, k]], axis=1) for k in rings]
     meridians = [np.stack([vertices[k, :-1], vertices[k, 1:]], axis=1) for k in range(0, AROUND, AROUND // 4)]
-    return Mesh(vertices.reshape(-1, 3), normals.reshape(-1, 3), faces, np.concatenate(circles + meridians))
+    return RenderMesh(vertices.reshape(-1, 3), normals.reshape(-1, 3), faces, np.concatenate(circles + meridians))
 
 
 def _arc(first: float, last: float, radius: float, height: float) -> Floats:
@@ -82,25 +82,25 @@ def _arc(first: float, last: float, radius: float, height: float) -> Floats:
     return np.stack([radius * c, height + radius * s, c, s], axis=1)
 
 
-def ball(radius: float) -> Mesh:
+def ball(radius: float) -> RenderMesh:
     profile = _arc(-np.pi / 2, np.pi / 2, radius, 0.0)
-    return revolved(profile, [len(profile) // 2])
+    return revolve(profile, [len(profile) // 2])
 
 
-def capsule(radius: float, half_length: float) -> Mesh:
+def capsule(radius: float, half_length: float) -> RenderMesh:
     below, above = _arc(-np.pi / 2, 0, radius, -half_length), _arc(0, np.pi / 2, radius, half_length)
-    return revolved(np.concatenate([below, above]), [len(below) - 1, len(below)])
+    return revolve(np.concatenate([below, above]), [len(below) - 1, len(below)])
 
 
-def cylinder(radius: float, half_length: float, top: float | None = None) -> Mesh:
+def cylinder(radius: float, half_length: float, top: float | None = None) -> RenderMesh:
     """A cylinder, or a cone.  top: radius of the upper end of a cone [m]."""
     upper, h = radius if top is None else top, half_length
     side = np.array([2 * h, radius - upper]) / np.hypot(2 * h, radius - upper)
     ends = [[0, -h, 0, -1], [radius, -h, 0, -1], [radius, -h, *side], [upper, h, *side], [upper, h, 0, 1], [0, h, 0, 1]]
-    return revolved(np.array(ends, float), [2, 3])
+    return revolve(np.array(ends, float), [2, 3])
 
 
-def box(half_extents: Floats) -> Mesh:
+def box(half_extents: Floats) -> RenderMesh:
     faces = []
     for axis in range(3):
         for sign in (-1.0, 1.0):
@@ -109,10 +109,10 @@ def box(half_extents: Floats) -> Mesh:
             ring[:, (axis + 1) % 3] = np.array([-1, 1, 1, -1])
             ring[:, (axis + 2) % 3] = np.array([-1, -1, 1, 1]) * sign
             faces.append(ring * np.asarray(half_extents, float))
-    return outlined(faces)
+    return faceted_mesh(faces)
 
 
-def surface_mesh(surface: Surface) -> Mesh:
+def surface_mesh(surface: Surface) -> RenderMesh:
     """The mesh of any triangles; smooth, except at edges of more than some forty degrees."""
     vertices, faces = surface
     corners = vertices[faces]
@@ -128,18 +128,18 @@ def surface_mesh(surface: Surface) -> Mesh:
     _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     sides = np.sort(np.stack([faces, np.roll(faces, -1, axis=1)], axis=-1).reshape(-1, 2), axis=1)
     edges = vertices[np.unique(sides, axis=0)]
-    return Mesh(corners.reshape(-1, 3)[first], normals[first], number.reshape(-1, 3), edges)
+    return RenderMesh(corners.reshape(-1, 3)[first], normals[first], number.reshape(-1, 3), edges)
 
 
-def _hull(g: Geometry) -> Mesh:
-    return outlined([g.points[list(ring)] for ring in g.faces])
+def _hull(g: Geometry) -> RenderMesh:
+    return faceted_mesh([g.points[list(ring)] for ring in g.faces])
 
 
-def _triangles(g: Geometry) -> Mesh:
+def _triangles(g: Geometry) -> RenderMesh:
     return surface_mesh((g.points, np.arange(len(g.points)).reshape(-1, 3)))
 
 
-def _heightfield(g: Geometry) -> Mesh:
+def _heightfield(g: Geometry) -> RenderMesh:
     rows, columns = g.grid
     grid = g.points.reshape(rows, columns, 3)
     i, j = np.meshgrid(np.arange(rows - 1), np.arange(columns - 1), indexing="ij")
@@ -154,12 +154,12 @@ def _heightfield(g: Geometry) -> Mesh:
     return smooth._replace(edges=np.concatenate(lines))
 
 
-_MESHES: dict[str, Callable[[Geometry], Mesh]] = {
+_MESHES: dict[str, Callable[[Geometry], RenderMesh]] = {
     "sphere": lambda g: ball(g.size[0]),
     "box": lambda g: box(g.size),
     "capsule": lambda g: capsule(g.size[0], g.size[1]),
     "cylinder": lambda g: cylinder(g.size[0], g.size[1]),
-    "ellipsoid": lambda g: ball(1.0).scaled(g.size),
+    "ellipsoid": lambda g: ball(1.0).scale(g.size),
     "hull": _hull,
     "mesh": _triangles,
     "heightfield": _heightfield,

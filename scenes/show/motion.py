@@ -32,7 +32,7 @@ class Hits(NamedTuple):
     loss: Floats
 
 
-class Motion(NamedTuple):
+class RecordedMotion(NamedTuple):
     """The motion of L lanes of a recording, at F frames and nl links.
 
     lanes: their numbers.  t (F,) [s].  position (L, F, nl, 3) [m] and quaternion (L, F, nl, 4): of the links in W.
@@ -63,7 +63,7 @@ def model_of(recording: Recording) -> Model:
     return model.replace(**{name: jnp.asarray(array, kind) for name, array in recording.varied.items()})
 
 
-def motion_of(recording: Recording, model: Model, lanes: Sequence[int], every: int = 1) -> Motion:
+def motion_of(recording: Recording, model: Model, lanes: Sequence[int], every: int = 1) -> RecordedMotion:
     """The motion of a recording.  every: take one of every `every` frames."""
     from ...engine.dynamics.kinematics import fk
     from ...engine.loops.energy import energy
@@ -80,7 +80,7 @@ def motion_of(recording: Recording, model: Model, lanes: Sequence[int], every: i
     kind = model.gravity.dtype
     poses = fk(model, q.astype(kind))
     spent = energy(model, State(q.astype(kind), v.astype(kind), np.broadcast_to(clock, q.shape[:2]).astype(kind)))  # type: ignore[arg-type]
-    return Motion(
+    return RecordedMotion(
         tuple(pick.tolist()), clock, np.asarray(poses.position), quaternions(np.asarray(poses.rotation)),
         _spin(model, v), np.asarray(spent.kinetic), np.asarray(spent.potential), -(-reached // every),
         tuple(hits_of(recording, lane) for lane in pick),
@@ -125,7 +125,7 @@ def contact_frames(normal: Floats) -> Floats:
     return frames * (np.abs(normal).sum(-1) > 0)[..., None, None]
 
 
-def turns_between(motion: Motion) -> Floats:
+def turns_between(motion: RecordedMotion) -> Floats:
     """Whole turns (L, F - 1, nl) of a link from frame to frame beyond the shortest rotation, about the same axis.
 
     Two quaternions do not determine them: a ball that rolls fast makes a turn in three frames. Its velocity does.

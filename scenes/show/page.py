@@ -21,9 +21,9 @@ from ...engine.topology import Topology
 from ..formats.atomic import replacing
 from ..recordings.recording import Recording
 from .colours import GROUND, PATTERNS
-from .drawing import Drawing, Plane, drawing_of
-from .meshes import Mesh, cylinder
-from .motion import Motion, extent, model_of, motion_of, turns_between
+from .drawing import Drawing, DrawnPlane, drawing_of
+from .meshes import RenderMesh, cylinder
+from .motion import RecordedMotion, extent, model_of, motion_of, turns_between
 from .planes import Patch, patches, with_patches
 
 LANES = 16  # of a batch, that a page holds
@@ -45,7 +45,7 @@ def write_page(
     lane: lane or lanes of a batch; None: the first sixteen, the most that a page holds.
     title: None: the recording's.
     """
-    lanes = _chosen(recording, lane)
+    lanes = _choose_lanes(recording, lane)
     text = page_text(recording, lanes, recording.title if title is None else title)
     with replacing(path) as file:
         file.write(text.encode())
@@ -54,10 +54,10 @@ def write_page(
 def page_text(recording: Recording, lanes: Sequence[int], title: str) -> str:
     """The text of the whole file."""
     block = Block()
-    return page_of(replayed(recording, lanes, title, block), block)
+    return page_of(replay_data(recording, lanes, title, block), block)
 
 
-def replayed(recording: Recording, lanes: Sequence[int], title: str, block: Block) -> dict[str, Any]:
+def replay_data(recording: Recording, lanes: Sequence[int], title: str, block: Block) -> dict[str, Any]:
     """Data of the page's program; its arrays go into the block."""
     model = model_of(recording)
     every = frames_apart(recording, model.topology.n_links, len(lanes))
@@ -67,7 +67,7 @@ def replayed(recording: Recording, lanes: Sequence[int], title: str, block: Bloc
         "title": title,
         "subtitle": _subtitle(recording, motion),
         "notes": _notes(recording, motion, every),
-        **drawn(drawing, motion, block),
+        **drawing_data(drawing, motion, block),
         **motion_data(motion, model.topology, block),
     }
 
@@ -81,7 +81,7 @@ def page_of(data: dict[str, Any], block: Block, own: str = "", looks: str = "", 
     """A recording's page.  own: program, looks: style sheet and more: elements of a page with more functions."""
     parts = files(__package__ or __name__) / "web"
     *first, main = SCRIPTS
-    return filled(
+    return fill_gaps(
         (parts / "page.html").read_text("utf-8"),
         {
             "title": html.escape(data["title"]),
@@ -115,13 +115,13 @@ def packed_bytes(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
 
 
-def filled(page: str, filled: dict[str, str]) -> str:
+def fill_gaps(page: str, filled: dict[str, str]) -> str:
     """Fill the gaps {{name}} of a page; inserted text is not searched again."""
     pieces = page.split("{{")
     return pieces[0] + "".join(filled[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:]))
 
 
-def _chosen(recording: Recording, lane: int | Sequence[int] | None) -> list[int]:
+def _choose_lanes(recording: Recording, lane: int | Sequence[int] | None) -> list[int]:
     count = recording.lanes
     if lane is None:
         return list(range(min(count or 1, LANES)))
@@ -150,7 +150,7 @@ class Block:
         return {"dtype": dtype, "shape": list(values.shape), "at": at}
 
 
-def drawn(drawing: Drawing, motion: Motion, block: Block) -> dict[str, Any]:
+def drawing_data(drawing: Drawing, motion: RecordedMotion, block: Block) -> dict[str, Any]:
     """Data of a page's `Scene` to draw bodies and grounds."""
     low, high = extent(drawing, motion.position, motion.quaternion)
     ground = patches(drawing.planes, low, high)
@@ -178,7 +178,7 @@ def drawn(drawing: Drawing, motion: Motion, block: Block) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _mesh(mesh: Mesh, block: Block) -> dict[str, Any]:
+def _mesh(mesh: RenderMesh, block: Block) -> dict[str, Any]:
     few = len(mesh.vertices) < 2**16
     return {
         "vertices": block.add(mesh.vertices, "f4"),
@@ -199,11 +199,11 @@ def _patch(patch: Patch, lines: bool = False) -> dict[str, Any]:
 
 def _floor(low: Any, high: Any) -> Patch:
     """A grid below everything, for scenes without a plane."""
-    plane = Plane(np.array([0.0, 0.0, 1.0]), float(low[2] - 0.02 * np.linalg.norm(high - low)), GROUND)
+    plane = DrawnPlane(np.array([0.0, 0.0, 1.0]), float(low[2] - 0.02 * np.linalg.norm(high - low)), GROUND)
     return patches([plane], low, high)[0]
 
 
-def motion_data(motion: Motion, topology: Topology, block: Block) -> dict[str, Any]:
+def motion_data(motion: RecordedMotion, topology: Topology, block: Block) -> dict[str, Any]:
     """Data of motion and impacts."""
     hits, starts = motion.hits, np.cumsum([0, *(min(len(h.t), IMPACTS) for h in motion.hits)])
 
@@ -235,13 +235,13 @@ def _slides(topology: Topology) -> list[bool]:
     return [k in shifts.get(joint, ()) for joint, n in zip(topology.joints, widths, strict=True) for k in range(n)]
 
 
-def _subtitle(recording: Recording, motion: Motion) -> str:
+def _subtitle(recording: Recording, motion: RecordedMotion) -> str:
     lanes = "" if recording.lanes is None else f"{recording.lanes} lanes · "
     bodies = f"{motion.position.shape[2]} bodies" if motion.position.shape[2] != 1 else "1 body"
     return f"{lanes}{bodies} · {motion.t[-1]:.3g} s · law {recording.events.law}"
 
 
-def _notes(recording: Recording, motion: Motion, every: int) -> list[str]:
+def _notes(recording: Recording, motion: RecordedMotion, every: int) -> list[str]:
     """Notes on the parts that the page leaves out, and on failures."""
     notes = []
     if recording.lanes is not None and len(motion.lanes) < recording.lanes:

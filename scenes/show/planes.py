@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...collision.poses import rotation_from_z, rotation_matrix
-from .drawing import Plane
+from .drawing import DrawnPlane
 from .meshes import Floats
 
 FAR = 40.0  # sizes of the scene: where the ground is drawn to, long after it has faded
@@ -19,11 +19,11 @@ class Patch(NamedTuple):
     """A polygon (k, 3) [m], counter-clockwise seen from the free side; endless: it fades out, uncut."""
 
     corners: Floats
-    plane: Plane
+    plane: DrawnPlane
     endless: bool
 
 
-def patches(planes: Sequence[Plane], low: Floats, high: Floats) -> list[Patch]:
+def patches(planes: Sequence[DrawnPlane], low: Floats, high: Floats) -> list[Patch]:
     """The polygons of planes.  low, high (3,): the box of the motion [m]."""
     size = float(np.linalg.norm(high - low))
     middle = (low + high) / 2
@@ -38,7 +38,7 @@ def patches(planes: Sequence[Plane], low: Floats, high: Floats) -> list[Patch]:
             up = np.array([0.0, 0.0, 1.0])
             cuts += [(-up, -high[2]), (up, low[2])]
         for normal, offset in cuts:
-            ring = clipped(ring, normal, offset)
+            ring = clip_polygon(ring, normal, offset)
         if len(ring) >= 3:
             reach = float(np.abs(ring - origin).max())
             drawn.append(Patch(ring, plane, reach > 0.5 * FAR * size))
@@ -55,7 +55,7 @@ def with_patches(drawn: Sequence[Patch], low: Floats, high: Floats) -> tuple[Flo
     return low, high
 
 
-def clipped(ring: Floats, normal: Floats, offset: float) -> Floats:
+def clip_polygon(ring: Floats, normal: Floats, offset: float) -> Floats:
     """The part of a convex polygon (k, 3) with normal . x >= offset (Sutherland and Hodgman 1974)."""
     kept: list[Floats] = []
     heights = ring @ normal - offset

@@ -103,7 +103,7 @@ def _numbers(path: str, text: str, arguments: Sequence[Any], *names: str) -> lis
     return [float(x) for x in arguments]
 
 
-def _ordered(path: str, text: str, low: float, high: float, least: float = -math.inf) -> None:
+def _check_order(path: str, text: str, low: float, high: float, least: float = -math.inf) -> None:
     if not least < low < high:
         above = f" and above {least:g}" if math.isfinite(least) else ""
         raise ValueError(f"{abridge(path)}: {brief(text)}: low must be less than high{above}")
@@ -111,7 +111,7 @@ def _ordered(path: str, text: str, low: float, high: float, least: float = -math
 
 def _uniform(path: str, text: str, arguments: Sequence[Any]) -> Draw:
     low, high = _numbers(path, text, arguments, "low", "high")
-    _ordered(path, text, low, high)
+    _check_order(path, text, low, high)
     return Draw(lambda u: (low * (1 - u) + high * u).tolist())
 
 
@@ -126,7 +126,7 @@ def _normal(path: str, text: str, arguments: Sequence[Any]) -> Draw:
 
 def _loguniform(path: str, text: str, arguments: Sequence[Any]) -> Draw:
     low, high = _numbers(path, text, arguments, "low", "high")
-    _ordered(path, text, low, high, least=0.0)
+    _check_order(path, text, low, high, least=0.0)
     span = math.log(high / low)
     return Draw(lambda u: np.clip(low * np.exp(u * span), low, high).tolist())
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compile import compile_scene, rest_speed
-from ..formats.settings import changed
+from ..formats.settings import apply_setting
 from ..spec import SceneSpec
 from ..wording import abridge
 
@@ -85,7 +85,7 @@ class LaneModels:
 
     def _of(self, lanes: Sequence[int]) -> Arrays:
         """Arrays that vary, lanes first."""
-        bases = [self._compiled(lane) for lane in lanes] if self.compiled else [self._base] * len(lanes)
+        bases = [self._compile_lane(lane) for lane in lanes] if self.compiled else [self._base] * len(lanes)
         for x in {id(x): x for x in bases}.values():  # what no probe found to vary may do so here
             if x is not self._base:
                 self.varied |= {name for name in x if not _same(x[name], self._base[name])}
@@ -133,7 +133,7 @@ class LaneModels:
         seen = []
         for lane in at.values():
             try:
-                model, state = self._changed(0, {path: values[lane]})
+                model, state = self._compile_with(0, {path: values[lane]})
             except ValueError:
                 self._truly(lane)  # which says what is wrong, unless it only does not go with lane 0's other values
                 self._unclear = True
@@ -202,16 +202,16 @@ class LaneModels:
         return True
 
     def _truly(self, lane: int) -> tuple[Model, State]:
-        model, state = self._changed(lane, {})
+        model, state = self._compile_with(lane, {})
         if lane:
             self._check(model, lane)
         return model, state
 
-    def _changed(self, lane: int, others: Mapping[str, Any], dtype: Any = None) -> tuple[Model, State]:
+    def _compile_with(self, lane: int, others: Mapping[str, Any], dtype: Any = None) -> tuple[Model, State]:
         """The lane's scene, compiled, with other values at some paths."""
         mine = self.scene
         for path, values in self.values.items():
-            mine = changed(mine, path, others.get(path, values[lane]))
+            mine = apply_setting(mine, path, others.get(path, values[lane]))
         return compile_scene(mine, dtype or self.dtype, overlaps="ignore")
 
     def _in_double(self, others: Mapping[str, Any]) -> Arrays:
@@ -219,15 +219,15 @@ class LaneModels:
         import jax
 
         with jax.enable_x64(True):
-            return _arrays(*self._changed(0, others, np.float64))
+            return _arrays(*self._compile_with(0, others, np.float64))
 
-    def _compiled(self, lane: int) -> Arrays:
+    def _compile_lane(self, lane: int) -> Arrays:
         """Compile the lane's values at paths that are compiled, and those of lane 0 at the others."""
         given = {path: self.values[path][lane] for path in self.compiled}
         if (key := repr(given)) not in self._kept:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
-            model, state = self._changed(0, given)
+            model, state = self._compile_with(0, given)
             self._check(model, lane)
             self._kept[key] = model, _arrays(model, state)
         return self._kept[key][1]

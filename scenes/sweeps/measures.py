@@ -30,7 +30,7 @@ RESERVED = ("lane", "file", "allow_pickle")  # the first column; and words that 
 
 
 @dataclass(frozen=True)
-class Lanes:
+class ShardLanes:
     """A shard of L lanes that ran.
 
     model: that of the lanes.  start: their first states.  ran: their rollout.
@@ -90,7 +90,7 @@ def _links(model: Model, q: Any, v: Any) -> tuple[Any, ...]:
     return tuple(forest.join_links([part[k] for part in parts]) for k in range(4))
 
 
-MEASURES: dict[str, Callable[[Lanes], Any]] = {
+MEASURES: dict[str, Callable[[ShardLanes], Any]] = {
     "code": lambda lanes: lanes.code,
     "first_impact": lambda lanes: lanes.first_impact,
     "impacts": lambda lanes: lanes.ran.stats.impacts,
@@ -124,7 +124,7 @@ def select_measures(measure: Iterable[str] | Mapping[str, Any], names: Iterable[
     return given
 
 
-def measure_lanes(lanes: Lanes, measures: Mapping[str, Function | None], count: int) -> dict[str, Array]:
+def measure_lanes(lanes: ShardLanes, measures: Mapping[str, Function | None], count: int) -> dict[str, Array]:
     """Measure the first `count` lanes, (count, ...)."""
     found = {}
     for name, function in measures.items():

@@ -17,13 +17,13 @@ import numpy as np
 from distributed import Client, LocalCluster, as_completed
 from distributed.protocol.pickle import dumps
 
-from .plan import Plan
+from .plan import SweepPlan
 
 HERE = "dask"
 
 
 def run_on_dask(
-    plan: Plan, shards: Iterable[int], on: Any, workers: int | None
+    plan: SweepPlan, shards: Iterable[int], on: Any, workers: int | None
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """Yield shards when they are done, with their numbers.  on: "dask", a scheduler's address, or a Client."""
     with _client(on, workers) as client:
@@ -39,7 +39,7 @@ def _run(task: bytes, number: int) -> tuple[int, dict[str, np.ndarray]]:
 
 
 @functools.lru_cache(maxsize=1)
-def _plan(task: bytes) -> Plan:
+def _plan(task: bytes) -> SweepPlan:
     """The plan with its cached values, for all shards of this process."""
     return pickle.loads(task)
 

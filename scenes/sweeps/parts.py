@@ -26,7 +26,7 @@ MANIFEST = "manifest.json"
 NAME = re.compile(r"shard-(\d+)\.npz")
 
 
-class Parts:
+class ShardFolder:
     """The folder.  path: it is made; an existing one must belong to the same sweep, else FileError."""
 
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ class Parts:
         with replacing(file) as out:
             out.write((json.dumps(manifest, indent=2) + "\n").encode())
 
-    def done(self) -> set[int]:
+    def finished_shards(self) -> set[int]:
         """Numbers of the finished shards."""
         return {int(found[1]) for name in os.listdir(self.path) if (found := NAME.fullmatch(name))}
 

@@ -23,7 +23,7 @@ from ..recordings.provenance import DECISIVE, provenance
 from ..spec import SceneSpec
 from .draws import lane_values
 from .lane_models import LaneModels
-from .measures import Function, Lanes, measure_lanes
+from .measures import Function, ShardLanes, measure_lanes
 
 SHARD_BYTES = 64e6  # of the frames, and the logs, that a shard holds while it runs
 EVENT_BYTES = 164  # of a row of a log, in double precision
@@ -32,11 +32,11 @@ LOGGED_APART = 1024  # impacts of a lane that are logged where islands have cloc
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """scene.  vary, design, seed: see `lane_values`; values are computed from them where they are needed.
     most: number of lanes, None: that of the grid or the design.
     size: lanes of each shard, the last one has fewer; None: as many as need little memory.
-    keywords: of `carom.rollout`.  measures: see `named`.  double: whether in double precision.
+    keywords: of `carom.rollout`.  measures: see `select_measures`.  double: whether in double precision.
     """
 
     scene: SceneSpec
@@ -91,7 +91,7 @@ class Plan:
             if given.get("max_events") is None:
                 given["max_events"] = self._logged
             ran = rollout(model, start, **given)
-            return measure_lanes(Lanes(model, start, ran), self.measures, len(lanes))
+            return measure_lanes(ShardLanes(model, start, ran), self.measures, len(lanes))
 
     @property
     def _logged(self) -> int:

@@ -145,10 +145,10 @@ def read_design(path: str | PathLike[str]) -> dict[str, list[Any]]:
     suffix = Path(path).suffix.lower()
     if suffix == ".parquet":
         _, parquet = _parquet()
-        return _opened(path, parquet.read_table).to_pydict()
+        return _read(path, parquet.read_table).to_pydict()
     if suffix != ".csv":
         raise FileError(path, "a design is read from .csv or .parquet: give such a file")
-    rows = list(csv.reader(io.StringIO(_opened(path, lambda x: Path(x).read_text("utf-8-sig")))))
+    rows = list(csv.reader(io.StringIO(_read(path, lambda x: Path(x).read_text("utf-8-sig")))))
     rows = [row for row in rows if row]
     if len(rows) < 2:
         raise FileError(path, "a design has a line of paths, and a line of values for each lane")
@@ -162,7 +162,7 @@ def read_design(path: str | PathLike[str]) -> dict[str, list[Any]]:
     return {name: [parse_value(name, row[k].strip()) for row in lines] for k, name in enumerate(names)}
 
 
-def _opened(path: Any, read: Any) -> Any:
+def _read(path: Any, read: Any) -> Any:
     try:
         return read(path)
     except (OSError, ValueError) as error:

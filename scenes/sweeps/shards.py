@@ -14,17 +14,17 @@ import numpy as np
 
 from ..chains.spec import refuse_chain
 from ..formats.atomic import check_writable
-from ..regression.runs import described
+from ..regression.runs import resolve_scene
 from .measures import DEFAULT, Function, select_measures
-from .parts import Parts
-from .plan import Plan
+from .parts import ShardFolder
+from .plan import SweepPlan
 from .result import Sweep, check_suffix, read_design, value_array
 
 Shard = tuple[int, dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """Progress of a sweep.
 
     done, lanes: of all lanes, with those of earlier calls.  here: lanes that this call has done.
@@ -61,7 +61,7 @@ def sweep(
     part: tuple[int, int] | None = None,
     on: Any = None,
     workers: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SweepProgress], None] | None = None,
     **keywords: Any,
 ) -> Sweep:
     """Run many lanes of one scene with other numbers, shard by shard, and keep quantities of each lane.
@@ -88,7 +88,7 @@ def sweep(
     keywords: of `carom.rollout`; duration is required, except of scenes of the library.
     A lane that fails has its code, and is no error.
     """
-    spec, _, keywords = described(scene, "", keywords)
+    spec, _, keywords = resolve_scene(scene, "", keywords)
     refuse_chain(spec, "sweep")
     columns = design if isinstance(design, Mapping) else {} if design is None else read_design(design)
     if "duration" not in keywords:
@@ -98,7 +98,7 @@ def sweep(
             raise ValueError(f"{name} is {value}; it must be at least 1")
     measures = select_measures(measure, [link.name for link in spec.links])
     double = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
-    plan = Plan(spec, dict(vary or {}), dict(columns), int(seed), lanes, shard, keywords, measures, double)
+    plan = SweepPlan(spec, dict(vary or {}), dict(columns), int(seed), lanes, shard, keywords, measures, double)
     if out is not None:
         check_suffix(out)
         check_writable(out)
@@ -106,14 +106,14 @@ def sweep(
     if out is None:
         found = dict(_report_progress(_run(plan, mine, on, workers), plan, set(), progress))
         return _put_together(plan, [found[number] for number in mine], mine)
-    parts = Parts(Path(f"{fspath(out)}.parts"), plan.manifest)
-    there = parts.done() & {*mine}
+    parts = ShardFolder(Path(f"{fspath(out)}.parts"), plan.manifest)
+    there = parts.finished_shards() & {*mine}
     missing = [number for number in mine if number not in there]
     try:
         for number, arrays in _report_progress(_run(plan, missing, on, workers), plan, there, progress):
             parts.write(number, arrays)
     except Exception:
-        if part is None and not parts.done():  # a call that is put right begins anew
+        if part is None and not parts.finished_shards():  # a call that is put right begins anew
             parts.remove()
         raise
     result = _put_together(plan, [parts.read(number) for number in mine], mine)
@@ -135,7 +135,7 @@ def _share(part: tuple[int, int] | None, shards: int, out: Any) -> list[int]:
     return list(range(first, shards, step))
 
 
-def _run(plan: Plan, shards: Sequence[int], on: Any, workers: int | None) -> Iterator[Shard]:
+def _run(plan: SweepPlan, shards: Sequence[int], on: Any, workers: int | None) -> Iterator[Shard]:
     if on is None:
         yield from ((number, plan.run(number)) for number in shards)
         return
@@ -151,7 +151,7 @@ def _run(plan: Plan, shards: Sequence[int], on: Any, workers: int | None) -> Ite
 
 
 def _report_progress(
-    shards: Iterator[Shard], plan: Plan, there: set[int], report: Callable[[Progress], None] | None
+    shards: Iterator[Shard], plan: SweepPlan, there: set[int], report: Callable[[SweepProgress], None] | None
 ) -> Iterator[Shard]:
     """The shards, with a report of progress after each."""
     before, here, first, started = sum(len(plan.lanes_of(number)) for number in there), 0, 0, 0.0
@@ -161,10 +161,10 @@ def _report_progress(
         if not first:
             first, started = here, time.perf_counter()
         if report is not None:
-            report(Progress(before + here, plan.lanes, here, here - first, time.perf_counter() - started))
+            report(SweepProgress(before + here, plan.lanes, here, here - first, time.perf_counter() - started))
 
 
-def _put_together(plan: Plan, parts: Sequence[dict[str, np.ndarray]], shards: Sequence[int]) -> Sweep:
+def _put_together(plan: SweepPlan, parts: Sequence[dict[str, np.ndarray]], shards: Sequence[int]) -> Sweep:
     """Concatenate shards in order into one result."""
     lanes = np.concatenate([np.zeros(0, int), *(np.array(plan.lanes_of(number)) for number in shards)])
     arrays = {"lane": lanes}

@@ -10,7 +10,7 @@ import numpy as np
 from ...collision.poses import rotation_from_z, rotation_matrix
 from ..show.colours import GROUND, IVORY, Colour
 from ..show.drawing import Drawing, Drawn
-from ..show.meshes import Floats, Ints, Mesh
+from ..show.meshes import Floats, Ints, RenderMesh
 from ..show.planes import Patch
 
 ARROW, LENGTH, THICK = (255, 148, 33), 0.13, 0.003  # of arrows; length of the strongest and thickness in scene sizes
@@ -58,7 +58,7 @@ class Nodes:
         scene, mesh = self.server.scene, self.drawing.meshes[shape.mesh]
         pose = {"position": shape.position, "wxyz": shape.quaternion}
         if shape.solid:
-            for k, (faces, colour) in enumerate(painted(mesh, shape.pattern, shape.colour)):
+            for k, (faces, colour) in enumerate(faces_by_colour(mesh, shape.pattern, shape.colour)):
                 flat = len(mesh.vertices) < FACETED
                 handle = scene.add_mesh_simple(
                     f"{name}/solid{k}", mesh.vertices, faces, color=_bytes(colour), flat_shading=flat, **pose
@@ -172,7 +172,7 @@ class Nodes:
         return next((s.colour for s in self.drawing.shapes if s.link == link), (0.5, 0.5, 0.5))
 
 
-def painted(mesh: Mesh, pattern: str, colour: Colour) -> list[tuple[Ints, Colour]]:
+def faces_by_colour(mesh: RenderMesh, pattern: str, colour: Colour) -> list[tuple[Ints, Colour]]:
     """The faces of each colour of a pattern, as in the page's shader, but face by face."""
     if pattern == "plain":
         return [(mesh.faces, colour)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..recordings.recording import Recording
 from ..show.drawing import drawing_of
-from ..show.motion import Motion, extent, model_of, motion_of
+from ..show.motion import RecordedMotion, extent, model_of, motion_of
 from ..show.planes import patches, with_patches
 from .nodes import Nodes
 
@@ -27,7 +27,7 @@ class RecordingShow:
         self.recording = recording
         self.lanes = range(min(recording.lanes or 1, LANES))
         self.drawing = drawing_of(recording.scene, self.model, self.lanes)
-        self.motions: dict[int, Motion] = {}
+        self.motions: dict[int, RecordedMotion] = {}
         first = self.motion(0)
         low, high = extent(self.drawing, first.position, first.quaternion)
         ground = patches(self.drawing.planes, low, high)
@@ -37,7 +37,7 @@ class RecordingShow:
         self._add_controls(server.gui, first.t)
         self.advance(0.0)
 
-    def motion(self, lane: int) -> Motion:
+    def motion(self, lane: int) -> RecordedMotion:
         """The motion of one lane, computed when it is needed."""
         if lane not in self.motions:
             self.motions[lane] = motion_of(self.recording, self.model, [lane])
@@ -119,7 +119,7 @@ class RecordingShow:
             self._draw(motion, t, changed=self.shown is None or wanted[1:] != self.shown[1:])
         self.shown = wanted
 
-    def _draw(self, motion: Motion, t: float, changed: bool) -> None:
+    def _draw(self, motion: RecordedMotion, t: float, changed: bool) -> None:
         names = self.drawing.names
         k, s = frame_at(motion.t, t)
         position, quaternion = between(motion, k, s)
@@ -148,7 +148,7 @@ def frame_at(times: Any, t: float) -> tuple[int, float]:
     return k, float((t - times[k]) / (times[k + 1] - times[k]))
 
 
-def between(motion: Motion, k: int, s: float) -> tuple[Any, Any]:
+def between(motion: RecordedMotion, k: int, s: float) -> tuple[Any, Any]:
     """Positions (nl, 3) [m] and quaternions (nl, 4) of the first lane, between two frames."""
     last = min(k + 1, len(motion.t) - 1)
     position = (1 - s) * motion.position[0, k] + s * motion.position[0, last]

@@ -119,10 +119,10 @@ def test_start_bench_of_a_ball():
 
 
 def test_start_bench_says_what_failed(capfd, monkeypatch, tmp_path):
-    assert start.started("nothing", ["rollout", "no such scene"], str(tmp_path)) is None
+    assert start.time_process("nothing", ["rollout", "no such scene"], str(tmp_path)) is None
     assert "no such scene" in capfd.readouterr().err
     monkeypatch.setattr(start, "LIMIT", 0.05)
-    stopped = start.started("bouncing_ball", ["rollout", "bouncing_ball"], str(tmp_path))
+    stopped = start.time_process("bouncing_ball", ["rollout", "bouncing_ball"], str(tmp_path))
     assert stopped is not None
     assert stopped.cpu == float("inf")
 
@@ -156,7 +156,7 @@ def test_profile_of_the_step_of_a_stack():
 
 @pytest.mark.parametrize("name", CASES)
 def test_lanes_of_the_step_bench_differ(name):
-    _, state = CASES[name].compiled(jnp.float32)
+    _, state = CASES[name].model_and_state(jnp.float32)
     few, many = (CASES[name].states(state, lanes) for lanes in (3, 8))
     x = np.concatenate([many.q, many.v], 1)
     assert x.shape == (8, state.q.size + state.v.size)
@@ -167,7 +167,7 @@ def test_lanes_of_the_step_bench_differ(name):
 @pytest.mark.parametrize(("name", "apart"), [("arm7, Euler", 1e-3), ("pool_break", 1e-4)])
 def test_peers_move_alike(name, apart):
     """apart: [m, rad] after 0.05 s, without friction: a ball that slips hops in MuJoCo. rapier3d is in f32."""
-    model, state = CASES[name].compiled(jnp.float64)
+    model, state = CASES[name].model_and_state(jnp.float64)
     model = model.replace(pair_friction=0 * model.pair_friction)
     state = CASES[name].states(state, 1)
     worlds = [make(model, 1 / 4000) for make in (MujocoWorld, RapierWorld)]
@@ -186,7 +186,7 @@ def test_peers_move_alike(name, apart):
 def test_robots_are_in_the_same_state(name):
     """The peer reads the file itself: kinetic energies tell whether velocities mean the same."""
     case = CASES[name]
-    model, state = case.compiled(jnp.float64)
+    model, state = case.model_and_state(jnp.float64)
     q, v = np.array(state.q), np.random.default_rng(0).normal(size=state.v.shape)
     if "floating" in model.topology.joints:
         q[3:7] = 0.5  # turned, so that axes matter

@@ -14,7 +14,7 @@ import pytest
 
 from carom.bench import gpu, gpu_cases, prepared
 from carom.engine.native.warp import code
-from carom.engine.native.warp.driver import Loaded
+from carom.engine.native.warp.driver import LoadedKernel
 from carom.tests.oracles.gpu import as_on_gpu, forget_kernels
 
 SECONDS = 0.05
@@ -39,8 +39,8 @@ def test_lanes_are_compared_first_then_timed(capsys: pytest.CaptureFixture[str])
 
 def test_other_bits_are_told() -> None:
     answers = [np.zeros(3), np.array([1.0, np.nan])]
-    assert gpu.compared({"a": answers[0], "b": answers[1]}, answers)["right"]
-    told = gpu.compared({"a": answers[0] + [0, 0, 0.5], "b": answers[1]}, answers)
+    assert gpu.compare({"a": answers[0], "b": answers[1]}, answers)["right"]
+    told = gpu.compare({"a": answers[0] + [0, 0, 0.5], "b": answers[1]}, answers)
     assert not told["right"]
     assert told["differ"] == {"['a']": (1, 0.5)}
 
@@ -67,9 +67,9 @@ def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) ->
     assert prepared.prepare([SCENE], SECONDS, tmp_path) == 0
 
     given: list[bytes] = []
-    monkeypatch.setattr(code, "load", lambda program, *_: given.append(program) or [Loaded(1, 4, 1, 1 << 36)])
+    monkeypatch.setattr(code, "load", lambda program, *_: given.append(program) or [LoadedKernel(1, 4, 1, 1 << 36)])
     monkeypatch.setattr(code, "driver", lambda: _Driver())
-    one = gpu_cases.saved(SCENE, tmp_path)
+    one = gpu_cases.load_case(SCENE, tmp_path)
     with as_on_gpu(), prepared.kernels_of(tmp_path) as known:
         forget_kernels(one.run, one.lanes(gpu_cases.CHECKED))
         jax.jit(one.run).trace(one.lanes(gpu_cases.CHECKED)).lower(lowering_platforms=("cuda",))

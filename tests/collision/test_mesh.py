@@ -14,7 +14,7 @@ import trimesh
 from carom.collision import mesh
 from carom.collision.mesh import FORMATS, inspect_mesh, load_mesh
 from carom.collision.meshes.hulls import MAX_HULL_VERTICES, above, as_hull, convex_hull, outlines, reduced_hull
-from carom.collision.meshes.repair import clustered, consistent_winding
+from carom.collision.meshes.repair import cluster_vertices, consistent_winding
 from carom.collision.meshes.surfaces import MeshError, is_closed, signed_volume, solid_moments
 from carom.tests.oracles.placements import random_rotation
 
@@ -213,7 +213,7 @@ def test_moments_agree_with_trimesh(rng):
 
 def test_a_clustered_surface_stays_closed_and_keeps_its_corners():
     vertices, faces = arrays(BOX.subdivide().subdivide().subdivide().subdivide())
-    surface = clustered((vertices, faces), 0.25)
+    surface = cluster_vertices((vertices, faces), 0.25)
     assert is_closed(surface)
     assert len(surface[1]) < len(faces) / 4
     assert signed_volume(surface) == pytest.approx(6.0, rel=ROUNDING)

@@ -13,7 +13,7 @@ from carom.contact.cone.search import LOOSE
 from carom.contact.cone.solve import solve_cone
 from carom.contact.contact_jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
-from carom.engine.native.surface import compiled
+from carom.engine.native.surface import native_jit
 from carom.engine.results import OK, SOLVER_UNFINISHED
 from carom.tests.oracles import cone_oracle as oracle
 
@@ -55,7 +55,7 @@ def lanes(problems: list[tuple]) -> tuple:
     return jax.tree.map(lambda *x: np.stack(x, -1), *problems)
 
 
-@functools.partial(compiled, static_argnames=("max_iterations",))
+@functools.partial(native_jit, static_argnames=("max_iterations",))
 def run(arguments, max_iterations=60):
     return solve_cone(*arguments, max_iterations=max_iterations)
 

@@ -10,7 +10,7 @@ import carom
 from carom.contact.cone.consistent import MOST, remove_contradictions
 from carom.contact.cone.solve import solve_cone
 from carom.engine.algebra.vec3 import Vec3
-from carom.engine.native.surface import compiled
+from carom.engine.native.surface import native_jit
 from carom.engine.results import OK, SOLVER_UNFINISHED
 from carom.scenes.library.registry import library_scene
 from carom.tests.contact.test_cone import G, H, arrays, problem
@@ -19,12 +19,12 @@ from carom.tests.oracles import cone_oracle as oracle
 ROOM, SEEDS = 13, range(12)
 
 
-@compiled
+@native_jit
 def standing(asked, sticks):
     return solve_cone(*asked, sticks=sticks)
 
 
-@compiled
+@native_jit
 def dropped(W, free, sticks, count, scale):
     return remove_contradictions(W, free, sticks, count, scale)
 

@@ -11,12 +11,12 @@ from scipy.optimize import nnls
 import carom
 from carom.contact.cone.search import LOOSE
 from carom.contact.contact_jacobian import jacobian_at, relative_velocity
-from carom.contact.determine import determine, limited
+from carom.contact.determine import determine, limited_dofs
 from carom.contact.events import contact_events
 from carom.contact.respond import respond
 from carom.contact.resting.solve import Midway, solve
 from carom.engine.dynamics.trees import to_blocks, trees_of
-from carom.engine.native.surface import compiled
+from carom.engine.native.surface import native_jit
 from carom.engine.results import ENERGY_GAINED, IMPACTS_CAPPED, OK, SOLVER_UNFINISHED, gravest
 from carom.tests.oracles.random_trees import Recipe, random_state, random_tree
 from carom.tests.oracles.stepping import run
@@ -24,7 +24,7 @@ from carom.tests.oracles.stepping import run
 BOTH = pytest.mark.parametrize("impacts", ["sequential", "simultaneous"])
 
 
-@functools.partial(compiled, static_argnames=("law", "impacts", "max_impacts"))
+@functools.partial(native_jit, static_argnames=("law", "impacts", "max_impacts"))
 def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     """(v after, events, code, slowest u_n) of a state's impacts, and of stopping what they leave closing."""
     contacts = determine(model, state.q, carom.detect(model, state.q, margin=1e-6))
@@ -199,7 +199,7 @@ def test_limit_of_a_random_tree(recipe):
     rng, model = random_tree(recipe)
     model = jax.tree.map(jnp.asarray, model)
     q, v = random_state(rng, model.topology)
-    dofs, coordinates, _ = limited(model.topology)
+    dofs, coordinates, _ = limited_dofs(model.topology)
     assert len(dofs) >= 3
     Minv = np.linalg.inv(carom.crba(model, q))
     for upper in (False, True):

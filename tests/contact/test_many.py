@@ -11,7 +11,7 @@ from carom.contact.cone.elimination import FILL, elimination_order, pairs_room
 from carom.contact.cone.solve import solve_cone
 from carom.contact.contact_jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
-from carom.engine.native.surface import compiled
+from carom.engine.native.surface import native_jit
 from carom.engine.results import OK, SOLVER_UNFINISHED
 from carom.tests.oracles import cone_oracle as oracle
 
@@ -55,7 +55,7 @@ def wall(wide: int, high: int) -> tuple[Any, ...]:
     return rows, jnp.asarray(V), none, none + MU, none == 0
 
 
-@compiled
+@native_jit
 def run(arguments):
     return solve_cone(*arguments)
 

@@ -320,7 +320,7 @@ def test_shift_of_origin(shape):
     np.testing.assert_allclose(array(F.from_point(r)), array(T.inverse().Ad_dual(F)), atol=EXACT)
     moved = inertia.from_point(r)
     np.testing.assert_allclose(array(moved @ V), array((inertia @ V.at(r)).from_point(r)), atol=1e-12)
-    general = inertia.articulated().from_point(r)
+    general = inertia.as_articulated().from_point(r)
     np.testing.assert_allclose(array(general @ V), array(moved @ V), atol=1e-12)
 
 

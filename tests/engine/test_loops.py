@@ -15,7 +15,7 @@ from carom.engine.loops.forward import constrained
 from carom.engine.loops.impulse import project_velocity_changes
 from carom.engine.loops.jacobian import closed
 from carom.engine.loops.kinds import KINDS, RELATIONS, row_count
-from carom.engine.loops.projection import projected
+from carom.engine.loops.projection import project
 from carom.engine.loops.proximal import solve_symmetric
 from carom.engine.model import Model
 from carom.engine.topology import Loop
@@ -234,15 +234,15 @@ def test_projection_and_impulses():
     rng, model, q, v, t = lanes_of(4)
     near = q
     for _ in range(8):
-        near, _ = projected(model, near, v, t)
+        near, _ = project(model, near, v, t)
     assert np.abs(closed(model, near, v, t).error).max() < 1e-13
     off = integrate_q(model, near, jnp.asarray(rng.normal(size=v.shape)) * 1e-3, 1.0)
     first = np.abs(closed(model, off, v, t).error).max()
-    once, moved = projected(model, off, v, t)
+    once, moved = project(model, off, v, t)
     found = closed(model, once, moved, t)
     assert first > 1e-4
     assert np.abs(found.error).max() < 1e-3 * first**2  # two turns
-    _, moved = projected(model, near, v, t)
+    _, moved = project(model, near, v, t)
     kept, rate = project_velocity_changes(model, near, v), closed(model, near, v, t).rate
     for lane, (M, _, A, *_) in enumerate(dense(model, near, v, t, v)):
         back = np.linalg.solve(M, A.T) @ np.linalg.pinv(A @ np.linalg.solve(M, A.T), rcond=1e-10)

@@ -12,7 +12,7 @@ from carom.engine.planar.accelerations import chain_accelerations, chain_impulse
 from carom.engine.planar.active import Turning
 from carom.engine.planar.active import inwards as active_inwards
 from carom.engine.planar.angles import chain_angular, chain_state
-from carom.engine.planar.chain import Joint
+from carom.engine.planar.chain import JointTerms
 from carom.tests.oracles.chain_kkt import accelerations as dense
 from carom.tests.oracles.random_chains import Drawn, plain_chain, random_chains, unit, with_nan
 
@@ -187,7 +187,7 @@ def test_the_answer_to_force_and_torque_is_symmetric():
 
     tiny, symmetric = jnp.full(n, 1e-12), Sym2(*(jnp.asarray(W[:, i, j]) for i, j in ((0, 0), (1, 1), (0, 1))))
     turning = Turning(vector(L), jnp.asarray(rng.random(n) < 0.6), jnp.asarray(alpha), tiny)
-    answer, passed = active_inwards(Joint(vector(r), symmetric, vector(u), jnp.asarray(e), tiny), turning)
+    answer, passed = active_inwards(JointTerms(vector(r), symmetric, vector(u), jnp.asarray(e), tiny), turning)
 
     def matrix(a):
         return np.moveaxis(np.array([[a.xx, a.xy], [a.xy, a.yy]]), -1, 0)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.integrators.frame import Touching, _appended
+from carom.integrators.frame import Touching, _append_rows
 
 C = 6  # contacts of a step
 
@@ -48,7 +48,7 @@ def test_a_log_is_numpys(room, pairs):
         mine, rows, theirs, count = jax.tree.map(jnp.asarray, blank), jnp.int32(0), blank, 0
         for _ in range(8):
             new, keep = step(rng, pairs), rng.random() < 0.8
-            mine, rows = jax.jit(_appended)(mine, rows, jax.tree.map(jnp.asarray, new), jnp.asarray(keep))
+            mine, rows = jax.jit(_append_rows)(mine, rows, jax.tree.map(jnp.asarray, new), jnp.asarray(keep))
             if keep:
                 theirs, count = appended(theirs, count, new)
             assert int(rows) == count

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.native.surface import compiled
+from carom.engine.native.surface import native_jit
 from carom.engine.results import IMPACTS_CAPPED, OK
 from carom.integrators.clock import Frames
 from carom.integrators.motion.forces import Drive
@@ -38,7 +38,7 @@ def test_what_piles_up_is_stopped_without_bounce(short):
     model, state = ball(restitution=0.8)
     at_ground = carom.State(state.q.at[2].set(RADIUS), state.v.at[5].set(-1.0), state.t)
     more = 20 if short < STALLED else 40  # before the frame's end; steps without progress grow to some length
-    first, later = compiled(looked, ("more",))(model, at_ground, jnp.int32(short), more=more)
+    first, later = native_jit(looked, ("more",))(model, at_ground, jnp.int32(short), more=more)
     if short < STALLED:
         assert (int(first.impacts.count), int(first.lane.code)) == (1, OK)
         assert float(first.lane.ready.state.v[5]) == pytest.approx(0.8)

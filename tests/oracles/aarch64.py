@@ -36,7 +36,7 @@ def emulated() -> Iterator[None]:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}))
         stack.enter_context(mock.patch.object(code, "target", _target))
-        stack.enter_context(mock.patch.object(code.Code, "register", lambda self: _linked(self, Path(folder))))
+        stack.enter_context(mock.patch.object(code.MachineCode, "register", lambda self: _linked(self, Path(folder))))
         stack.enter_context(mock.patch.object(jax.ffi, "ffi_call", _call))
         jax.clear_caches()
         yield
@@ -50,7 +50,7 @@ def _target() -> Any:
     return binding.Target.from_triple(TRIPLE).create_target_machine(cpu="generic", opt=machine.level())
 
 
-def _linked(made: code.Code, folder: Path) -> str:
+def _linked(made: code.MachineCode, folder: Path) -> str:
     """The program's file, in place of the name under which XLA finds it."""
     file = folder / f"{made._name}.o"
     file.write_bytes(made.code)

@@ -53,7 +53,7 @@ def single_step(
     rules = Rules.of(Options.of(None, keywords).replace(time_control="fixed"), True)
     rules.check(model)
     h = jnp.broadcast_to(jnp.asarray(h, state.q.dtype), Forest.of(model, q=state.q, v=state.v).batch)
-    model = rules.paced(model, h)
+    model = rules.adapt_rest_speed(model, h)
     drive = Drive(control, forces)
     frames = Frames(h, h, jnp.int32(1))
     lane = first_lane(rules, model, state, frames, lambda *_: drive)

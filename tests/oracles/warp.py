@@ -85,7 +85,7 @@ class _Kernel:
         text = "\n".join(
             [tally.of(kernel) if tally else kernel, launch_text(1 + len(made.inputs), len(made.outputs) + 1), _CALL]
         )
-        self._loaded = machine.Loaded(machine.assemble(text, machine.target()))
+        self._loaded = machine.LoadedCode(machine.assemble(text, machine.target()))
         self._loaded.call("set_function", 0, self._loaded.address("lanes"))
         self._name = f"carom_emulated_{next(_numbers)}"
         capsule = jax.ffi.pycapsule(self._loaded.address("called"))

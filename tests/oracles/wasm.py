@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from carom.engine.native.code import lane_text
-from carom.engine.native.flushed import flushed
+from carom.engine.native.flushed import flush_denormals
 from carom.engine.native.portable import link_objects
 from carom.engine.native.program import Program
 from carom.engine.native.wasm import TARGET, module_of
@@ -40,7 +40,7 @@ def answers(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:
     closed = Program("of a test", function, avals, (0,) * len(avals), None).closed_jaxpr
     lane = lane_text(closed, (0,) * len(avals))
     outside = "define void @run(ptr %A) {\n  call void @lane(ptr %A)\n  ret void\n}"
-    made = module_of(link_objects([flushed(f"{lane.text}\n{outside}")], TARGET), ["run"])
+    made = module_of(link_objects([flush_denormals(f"{lane.text}\n{outside}")], TARGET), ["run"])
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "module").write_bytes(made.code)

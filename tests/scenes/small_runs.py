@@ -9,7 +9,7 @@ import numpy as np
 
 import carom
 from carom.scenes.recordings.recording import Recording
-from carom.scenes.regression.runs import recorded
+from carom.scenes.regression.runs import record_run
 from carom.tests.integrators.bouncing import FRAMES
 
 # with shapes of arrays as in tests/integrators/bouncing.py, whose program of one ball serves here too
@@ -30,7 +30,7 @@ def scene(friction: float = 0.0, restitution: float = 0.9) -> carom.SceneSpec:
 
 @functools.cache
 def ball(friction: float = 0.0, restitution: float = 0.9) -> Recording:
-    return recorded(scene(friction, restitution), title="ball", **RUN)
+    return record_run(scene(friction, restitution), title="ball", **RUN)
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from carom.scenes.chains.spec import ChainJoint, ChainSpec, Ground
 from carom.scenes.chains.twin import chain_twin, twin_coordinates
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
-from carom.scenes.formats.settings import changed
+from carom.scenes.formats.settings import apply_setting
 from carom.scenes.formats.toml_writing import to_toml
 from carom.scenes.library.planar_chains import PULL, ChainName, mode_rate
 from carom.scenes.library.registry import CHAINS, SCENES
@@ -164,7 +164,7 @@ def test_other_mistakes_are_told() -> None:
 
 @pytest.mark.parametrize(
     "use",
-    [lambda c: carom.Live(c), lambda c: changed(c, "joints.0.mass", 2.0), to_toml,
+    [lambda c: carom.Live(c), lambda c: apply_setting(c, "joints.0.mass", 2.0), to_toml,
      lambda c: carom.save_scene(c, "chain.toml")],
     ids=["live", "set", "to_toml", "save"],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from carom.engine.algebra.vec3 import Vec3
 from carom.scenes.library.billiards import LENGTH, WIDTH
 from carom.scenes.show.drawing import drawing_of, quaternions
 from carom.scenes.show.motion import contact_frames, extent, hits_of, model_of, motion_of, turns_between
-from carom.scenes.show.planes import clipped, patches, with_patches
+from carom.scenes.show.planes import clip_polygon, patches, with_patches
 from carom.tests.scenes.drawn import FRAME_DT, SPIN, recording
 
 ROUND = 0.02  # of the volume: what 48 sides leave out of a round body (0.3 % of a circle, three times over and more)
@@ -119,9 +119,9 @@ def test_cushions_cut_the_cloth_off():
 
 def test_a_polygon_is_cut_by_a_plane():
     square = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0.0]])
-    kept = clipped(square, np.array([1.0, 0, 0]), 0.25)
+    kept = clip_polygon(square, np.array([1.0, 0, 0]), 0.25)
     assert kept[:, 0].min() == 0.25
-    assert len(clipped(square, np.array([1.0, 0, 0]), 2.0)) == 0
+    assert len(clip_polygon(square, np.array([1.0, 0, 0]), 2.0)) == 0
 
 
 def test_quaternions_are_those_of_their_matrices():

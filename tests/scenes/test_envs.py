@@ -15,11 +15,11 @@ from scipy.linalg import solve_discrete_are
 import carom
 from carom.engine.native.program import Program
 from carom.engine.state import State
-from carom.scenes.envs.engines import Smooth, closed, planar
+from carom.scenes.envs.engines import Smooth, formulas, planar
 from carom.scenes.envs.environment import AT_ONCE, Environment
 from carom.scenes.envs.registry import TASKS, make_env
 from carom.scenes.envs.sin_cos import sin_cos
-from carom.scenes.envs.task import Box
+from carom.scenes.envs.task import BoxSpace
 from carom.scenes.envs.tasks import weightlifter
 from carom.scenes.envs.tasks.cart_pendulums import DOUBLE, triple
 from carom.scenes.library.registry import library_scene
@@ -188,7 +188,7 @@ def test_rewards() -> None:
     lift, three = TASKS["weightlifter"](), jnp.zeros(3)
     up = jnp.array([np.pi / 2, 0.0, 0.0])
     assert lift.reward(three, three, three, up, three) == pytest.approx(1)
-    assert isinstance(lift.actions, Box)
+    assert isinstance(lift.actions, BoxSpace)
     assert lift.reward(three, three, jnp.array(lift.actions.high), up, three) == pytest.approx(0.95)
 
 
@@ -225,7 +225,7 @@ def test_links_can_be_balanced(name: str, gain: float) -> None:
     task = TASKS[name]()
     n = jax.eval_shape(task.start, jax.random.key(0))[0].shape[0]
     rods = DOUBLE if gain == 1 else replace(triple(friction=True), loss=())
-    period = Smooth(closed(rods), task.dt, 4)(jnp.float64)
+    period = Smooth(formulas(rods), task.dt, 4)(jnp.float64)
 
     def moved(s, u):
         return jnp.concatenate(period(s[:n], s[n:], jnp.zeros(n).at[0].set(u)))

@@ -16,7 +16,7 @@ import carom
 from carom.engine.native.portable import TARGETS, check_cpu, library_functions, this_machine
 from carom.scenes.export.archive import archive
 from carom.scenes.export.digest import blake2b
-from carom.scenes.export.header import _identifiers, _prefixed
+from carom.scenes.export.header import _enumerators, _identifiers
 from carom.scenes.export.library import export_library, identifier
 from carom.scenes.live.world import Live
 from carom.tests.oracles import aarch64
@@ -333,7 +333,7 @@ def test_library_functions_are_seen() -> None:
 def test_identifiers_of_c() -> None:
     """None twice, none that the library's functions have, no word of C or C++."""
     assert _identifiers(["a_b", "a_b_2", "a b", "a-b"]) == ["a_b", "a_b_2", "a_b_3", "a_b_4"]
-    assert _prefixed("joint", {"force": 7, "force 0": 8}, {"force", "joint_force"}) == {
+    assert _enumerators("joint", {"force": 7, "force 0": 8}, {"force", "joint_force"}) == {
         "joint_force_0": 7,
         "joint_force_0_1": 8,
     }

@@ -16,7 +16,7 @@ from carom.scenes.regression.invariants import (
     momentum_kept,
     no_penetration,
 )
-from carom.scenes.regression.runs import recorded
+from carom.scenes.regression.runs import record_run
 from carom.scenes.regression.sweep import dt_independent
 from carom.tests.scenes.small_runs import RUN, ball, balls, scene, with_events
 
@@ -78,7 +78,7 @@ def test_weight_takes_no_part_in_momentum_and_turning_bodies_keep_theirs():
             linear_velocity=(k, 1, 2), angular_velocity=(1, 2, 3),
         )  # fmt: skip
     b.exclude("box0", "box1")
-    flying = recorded(b, duration=0.5, frame_dt=0.1)
+    flying = record_run(b, duration=0.5, frame_dt=0.1)
     assert momentum_kept(flying, 1e-12)  # rounding
     v = flying.v.copy()
     v[3:, 3] += 1e-4

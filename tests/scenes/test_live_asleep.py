@@ -135,7 +135,7 @@ def test_frames_loaded_and_played_again_are_the_same_bits(world):
 )
 def test_who_is_pushed_wakes_with_those_it_touches(world, push):
     push(world)
-    before = world._now.asleep.pushed(world._pushes, world._motors)
+    before = world._now.asleep.after_pushes(world._pushes, world._motors)
     assert [n for n, i in zip(world.model.topology.names, before.island, strict=True) if i >= 0] == [
         "box0",
         "box1",

@@ -18,8 +18,8 @@ from carom.engine.loops.jacobian import closed
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
 from carom.scenes.formats.errors import FileError
-from carom.scenes.formats.settings import changed
-from carom.scenes.formats.toml import located, parse_toml, to_toml
+from carom.scenes.formats.settings import apply_setting
+from carom.scenes.formats.toml import locate_error, parse_toml, to_toml
 from carom.scenes.show.drawing import drawing_of
 
 
@@ -198,9 +198,9 @@ def test_loops_in_files():
     assert to_toml(scene).strip() == TOML.replace("gravity = [0.0, 0.0, -9.81]\n", "")
     model, state = compile_scene(scene)
     assert (model.topology.hold, float(model.baumgarte), float(state.v[0])) == ("baumgarte", 5.0, 2.0)
-    faster = changed(scene, "loop.drive.joint.rate", 3.0)
+    faster = apply_setting(scene, "loop.drive.joint.rate", 3.0)
     assert faster.loops[0].joint == Driven(rate=3.0)
-    assert changed(scene, "loop.1.joint.length", 0.5).loops[1].joint == Spring(3.0, 0.5)
+    assert apply_setting(scene, "loop.1.joint.length", 0.5).loops[1].joint == Spring(3.0, 0.5)
 
 
 @pytest.mark.parametrize("case", IN_FILES)
@@ -213,7 +213,7 @@ def test_what_is_wrong_in_files_has_a_line(tmp_path, case):
         scene = parse_toml(path.read_text(), path)
         with pytest.raises(SceneError) as raised:
             compile_scene(scene)
-        error = located(path, raised.value)
+        error = locate_error(path, raised.value)
     except FileError as found:
         error = found
     assert text in str(error)

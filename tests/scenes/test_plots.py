@@ -8,7 +8,7 @@ import pytest
 
 import carom
 from carom.scenes.recordings.reading import Reading
-from carom.scenes.regression.runs import recorded
+from carom.scenes.regression.runs import record_run
 from carom.scenes.show.figures.between import energies
 from carom.scenes.show.figures.phase import coordinates, most_telling
 from carom.scenes.show.plots import KINDS, plot, plot_laws, plot_run
@@ -107,7 +107,7 @@ def test_a_phase_portrait_is_of_the_coordinate_that_tells_most():
 def test_a_scene_where_nothing_touches_or_moves_is_drawn(tmp_path):
     b = carom.SceneBuilder(gravity=(0, 0, 0))
     b.add_link("arm", joint=carom.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
-    still = recorded(b, title="still", duration=0.2, frame_dt=0.1)
+    still = record_run(b, title="still", duration=0.2, frame_dt=0.1)
     with np.errstate(all="raise"):
         figure = plot_run(still, tmp_path / "still.png")
     assert len(figure.axes) == 2

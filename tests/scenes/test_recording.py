@@ -31,7 +31,7 @@ from carom.scenes.recordings import schema as recording_schema
 from carom.scenes.recordings import writer as recording_writer
 from carom.scenes.recordings.file import read_recording, write_recording
 from carom.scenes.recordings.parts import Part, concatenate_parts
-from carom.scenes.recordings.recording import Recording, logged
+from carom.scenes.recordings.recording import Recording, trim_log
 from carom.scenes.recordings.writer import RecordingWriter
 
 FRAMES, NQ, NV, LANES = 4, 7, 6, 3  # of each piece
@@ -173,7 +173,7 @@ def test_codes_of_older_files_get_their_numbers_of_today(
     monkeypatch.setattr(recording_schema, "SCHEMA", 1)
     first = replace(begun(3), code=np.array([0, 9, Code.ENERGY_GAINED]))
     former = np.array([[0, 3, 4, 10, 1], [0, 5, 6, 7, 8], [0, 13, 14, 60, -1]])
-    first = replace(first, events=replace(logged(piece(0, 3, counts=5).events), code=former))
+    first = replace(first, events=replace(trim_log(piece(0, 3, counts=5).events), code=former))
     if ends == "at once":
         write_recording(first, path)
     else:

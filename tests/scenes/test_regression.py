@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from carom.scenes.formats.errors import FileError
-from carom.scenes.recordings.events import EventLog, Impact, event_log, log_text, read_log
+from carom.scenes.recordings.events import EventLog, LoggedImpact, event_log, log_text, read_log
 from carom.scenes.recordings.file import write_recording
 from carom.scenes.regression.compare import Comparison, compare_laws
 from carom.scenes.regression.difference import Tolerances, differences
@@ -23,11 +23,11 @@ from carom.tests.scenes.small_runs import FRICTIONS, RUN, ball, balls, scene
 GOLDENS = Path(__file__).parent / "goldens"
 
 
-def impact(t: float, bodies: tuple[str, str] = ("a", "b"), p_n: float = 1.0, lane: int = 0) -> Impact:
-    return Impact(t, bodies, p_n, 0.1, (-1.0, 0.5), (0.2, 0.0), (2.0, 1.5), lane)
+def impact(t: float, bodies: tuple[str, str] = ("a", "b"), p_n: float = 1.0, lane: int = 0) -> LoggedImpact:
+    return LoggedImpact(t, bodies, p_n, 0.1, (-1.0, 0.5), (0.2, 0.0), (2.0, 1.5), lane)
 
 
-def told(old: list[Impact], new: list[Impact]) -> list[str]:
+def told(old: list[LoggedImpact], new: list[LoggedImpact]) -> list[str]:
     return [d.what for d in differences(EventLog({}, tuple(old)), EventLog({}, tuple(new)), Tolerances())]
 
 

@@ -11,9 +11,9 @@ from carom.engine.sensors import KINDS
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
 from carom.scenes.formats.errors import FileError
-from carom.scenes.formats.settings import changed, parse_setting, variation_values
-from carom.scenes.formats.toml import located, parse_toml, read_toml
-from carom.scenes.formats.toml_values import key_of, required, spelled
+from carom.scenes.formats.settings import apply_setting, parse_setting, variation_values
+from carom.scenes.formats.toml import locate_error, parse_toml, read_toml
+from carom.scenes.formats.toml_values import is_required, key_of, spell
 from carom.scenes.joint_specs import Joint, Motor
 from carom.scenes.loop_specs import Distance, Driven, Gear, Rolling, Spring
 from carom.scenes.sources import load, save_scene
@@ -51,9 +51,9 @@ def rows(title: str, header: str) -> list[list[str]]:
 
 def default(field: Field) -> str:
     """As the page writes it: nothing where None stands for what the last column says."""
-    if required(field):
+    if is_required(field):
         return "required"
-    return "" if field.default is None else f"`{spelled(field.default)}`"
+    return "" if field.default is None else f"`{spell(field.default)}`"
 
 
 @pytest.mark.parametrize("title", TABLES)
@@ -103,7 +103,7 @@ def test_the_errors_are_those_that_users_get(tmp_path):
     path.write_text(EXAMPLE.replace("radius = 0.1\n", "radius = -0.1\n"))
     with pytest.raises(SceneError) as caught:
         compile_scene(read_toml(path))
-    assert str(located(path, caught.value)) == f"{tmp_path}/scene.toml, {ERRORS[1]}"
+    assert str(locate_error(path, caught.value)) == f"{tmp_path}/scene.toml, {ERRORS[1]}"
 
 
 def test_save_and_load(tmp_path):
@@ -120,6 +120,6 @@ def test_the_settings_lead_somewhere():
         if "--vary" in what:
             path, values = variation_values(text, 3)
             assert values == pytest.approx([0.1, 0.5, 0.9])
-            assert changed(scene, path, values[0]) != scene
+            assert apply_setting(scene, path, values[0]) != scene
         else:
-            assert changed(scene, *parse_setting(text)) != scene
+            assert apply_setting(scene, *parse_setting(text)) != scene

@@ -9,7 +9,7 @@ import pytest
 
 from carom.collision.shapes import Box, Capsule, Mesh, Sphere
 from carom.scenes.builder import SceneBuilder
-from carom.scenes.formats.settings import changed, parse_setting, variation_values
+from carom.scenes.formats.settings import apply_setting, parse_setting, variation_values
 from carom.scenes.joint_specs import Cylindrical, Motor, Revolute
 from carom.scenes.spec import SceneSpec
 
@@ -80,17 +80,17 @@ EXPECTED = {
 
 @pytest.mark.parametrize("text", EXPECTED)
 def test_a_setting_changes_one_thing(text):
-    assert changed(SCENE, *parse_setting(text)) == EXPECTED[text] != SCENE
+    assert apply_setting(SCENE, *parse_setting(text)) == EXPECTED[text] != SCENE
 
 
 def test_values_from_python():
-    assert changed(SCENE, "gravity", np.array([0, 0, -2.0])) == replace(SCENE, gravity=(0.0, 0.0, -2.0))
-    assert changed(SCENE, "body.ball.mass", np.float64(2)) == links(replace(ball, mass=2.0))
-    assert changed(SCENE, "body.ball.mass", None) == links(replace(ball, mass=None))
-    assert changed(SCENE, "body.ball.shapes.0", Mesh("a.stl")) == links(
+    assert apply_setting(SCENE, "gravity", np.array([0, 0, -2.0])) == replace(SCENE, gravity=(0.0, 0.0, -2.0))
+    assert apply_setting(SCENE, "body.ball.mass", np.float64(2)) == links(replace(ball, mass=2.0))
+    assert apply_setting(SCENE, "body.ball.mass", None) == links(replace(ball, mass=None))
+    assert apply_setting(SCENE, "body.ball.shapes.0", Mesh("a.stl")) == links(
         replace(ball, shapes=(Mesh("a.stl"), ball.shapes[1]))
     )
-    assert changed(SCENE, "body.arm.joint", Revolute((1, 0, 0))) == links(replace(arm, joint=Revolute((1, 0, 0))))
+    assert apply_setting(SCENE, "body.arm.joint", Revolute((1, 0, 0))) == links(replace(arm, joint=Revolute((1, 0, 0))))
 
 
 WRONG = {
@@ -123,7 +123,7 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_wrong_with_a_setting(text):
     with pytest.raises(ValueError) as caught:  # noqa: PT011  the text is compared
-        changed(SCENE, *parse_setting(text))
+        apply_setting(SCENE, *parse_setting(text))
     assert WRONG[text] in str(caught.value)
 
 

@@ -23,11 +23,11 @@ import carom
 from carom.scenes.cli import app
 from carom.scenes.compiling.check import SceneError
 from carom.scenes.formats.errors import FileError
-from carom.scenes.formats.settings import changed
+from carom.scenes.formats.settings import apply_setting
 from carom.scenes.sweeps import lane_models, result
 from carom.scenes.sweeps.draws import lane_values
 from carom.scenes.sweeps.lane_models import LaneModels
-from carom.scenes.sweeps.parts import Parts
+from carom.scenes.sweeps.parts import ShardFolder
 from carom.scenes.sweeps.result import Sweep, read_design
 from carom.scenes.variations import compile_lanes
 
@@ -450,7 +450,7 @@ def test_folders_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(FileError, match=re.escape(says)):
             of(**options)
-    spec = changed(carom.load("bouncing_ball"), "gravity.2", -5.0)
+    spec = apply_setting(carom.load("bouncing_ball"), "gravity.2", -5.0)
     with pytest.raises(FileError, match=r"scene\.model was"):
         carom.sweep(spec, part=(0, 2), out=tmp_path / "x.npz", lanes=8, shard=4, **RUN)
     (parts / "shard-000000.npz").write_bytes(b"PK no zip")
@@ -461,7 +461,7 @@ def test_folders_that_are_not_ours_are_refused(tmp_path: Path) -> None:
         of()
     (parts / "manifest.json").unlink()
     with pytest.raises(FileError, match=r"no manifest\.json"):
-        Parts(parts, {})
+        ShardFolder(parts, {})
 
 
 def test_what_fails_at_once_leaves_nothing(tmp_path: Path) -> None:

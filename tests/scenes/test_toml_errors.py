@@ -9,7 +9,7 @@ import pytest
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
 from carom.scenes.formats.errors import FileError
-from carom.scenes.formats.toml import located, parse_toml, to_toml
+from carom.scenes.formats.toml import locate_error, parse_toml, to_toml
 from carom.scenes.formats.toml_lines import line_of
 from carom.scenes.library.registry import SCENES
 
@@ -159,7 +159,7 @@ def test_what_is_wrong_in_a_scene_is_found_in_its_file(what, tmp_path):
     path.write_text(text)
     with pytest.raises(SceneError) as caught:
         compile_scene(parse_toml(text))
-    error = located(path, caught.value)
+    error = locate_error(path, caught.value)
     assert str(error).startswith(f"{path}, {message}")
 
 
@@ -168,8 +168,8 @@ def test_what_is_not_about_the_file_stays_as_it_is(tmp_path):
     path.write_text(GOOD)
     with pytest.raises(SceneError) as caught:
         compile_scene(parse_toml(GOOD), "int8")
-    assert located(path, caught.value) is caught.value
-    assert located("pool_break", caught.value) is caught.value
+    assert locate_error(path, caught.value) is caught.value
+    assert locate_error("pool_break", caught.value) is caught.value
 
 
 # lines

@@ -12,7 +12,7 @@ import pytest
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
 from carom.scenes.formats.errors import FileError
-from carom.scenes.formats.toml import located, parse_toml
+from carom.scenes.formats.toml import locate_error, parse_toml
 from carom.scenes.formats.toml_writing import to_toml
 from carom.scenes.library.registry import SCENES
 
@@ -81,7 +81,7 @@ def test_whatever_becomes_of_a_scene_it_is_read_or_refused(tmp_path: Path, seed:
                 compile_scene(scene)
             except SceneError as error:
                 path.write_text(text, encoding="utf-8")
-                raise located(path, error) from None
+                raise locate_error(path, error) from None
             assert parse_toml(to_toml(scene)) == scene
         except (FileError, SceneError) as error:
             outcome = "refused"

@@ -11,7 +11,7 @@ from carom import SceneBuilder, Sphere
 from carom.scenes.show.colours import IVORY
 from carom.scenes.show.meshes import ball
 from carom.scenes.show.motion import model_of, motion_of
-from carom.scenes.view.nodes import link_path, painted
+from carom.scenes.view.nodes import faces_by_colour, link_path
 from carom.scenes.view.recording import between, frame_at
 from carom.tests.scenes.drawn import recording
 
@@ -118,10 +118,10 @@ def test_frames_and_what_is_between_them():
 def test_patterns_take_every_face_once():
     mesh = ball(Sphere(1.0).radius)
     for pattern in ("plain", "quarters", "solid", "stripe", "cue"):
-        parts = painted(mesh, pattern, (0.2, 0.4, 0.6))
+        parts = faces_by_colour(mesh, pattern, (0.2, 0.4, 0.6))
         assert sum(len(faces) for faces, _ in parts) == len(mesh.faces)
         assert all(len(faces) for faces, _ in parts)
-    assert painted(mesh, "stripe", (0.2, 0.4, 0.6))[1][1] == IVORY
+    assert faces_by_colour(mesh, "stripe", (0.2, 0.4, 0.6))[1][1] == IVORY
 
 
 @pytest.mark.slow

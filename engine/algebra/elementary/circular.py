@@ -31,14 +31,14 @@ def tan(x: Array) -> Array:
     """
     k, sine, cosine = _sine_and_cosine(x)
     odd = _odd(k)
-    (over, more), (under, less) = _rounded(*sine), _rounded(*cosine)
+    (over, more), (under, less) = _fast_two_sum(*sine), _fast_two_sum(*cosine)
     over, under = select(odd, under, over), select(odd, over, under)
     more, less = select(odd, less, more), select(odd, more, less)
     ratio = over / under
     return with_sign(ratio + (more - ratio * less) / under, (k << _to_sign(x) + 1) ^ bits_of(x))
 
 
-def _rounded(high: Array, low: Array) -> Parts:
+def _fast_two_sum(high: Array, low: Array) -> Parts:
     """The sum and its rounding error."""
     sum = high + low
     return sum, (high - sum) + low

@@ -58,7 +58,7 @@ def power_of_two(n: Array) -> Array:
     return float_of((n + f.bias) << f.bits)
 
 
-def scaled(x: Array, n: Array) -> Array:
+def add_to_exponent(x: Array, n: Array) -> Array:
     """x * 2^n, both normal or n = 0, by adding to the exponent. n: as in `power_of_two`."""
     return float_of(bits_of(x) + (n << format_of(x).bits))
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .parts import (
+    add_to_exponent,
     bits_of,
     chop,
     exponent_and_fraction,
@@ -16,7 +17,6 @@ from .parts import (
     number,
     polynomial,
     power_of_two,
-    scaled,
     select,
     with_sign,
 )
@@ -25,8 +25,8 @@ from .parts import (
 def exp(x: Array) -> Array:
     """e^x, to 0.83 ulp (float32: 0.85)."""
     f = format_of(x)
-    _, k, high, tail = _reduced(x)
-    y = select(x <= f.exp_most, scaled(1 + (high + tail), k), x + math.inf)
+    _, k, high, tail = _reduce_argument(x)
+    y = select(x <= f.exp_most, add_to_exponent(1 + (high + tail), k), x + math.inf)
     return select(x < f.exp_least, 0.0, y)
 
 
@@ -35,7 +35,7 @@ def exp2(x: Array) -> Array:
     n, k = nearest(x)
     rest = x - n
     high = chop(rest)
-    y = select(x < format_of(x).bias + 1, scaled(_near_one(high, rest - high), k), x + math.inf)
+    y = select(x < format_of(x).bias + 1, add_to_exponent(_near_one(high, rest - high), k), x + math.inf)
     return select(x < 1 - format_of(x).bias, 0.0, y)
 
 
@@ -46,7 +46,7 @@ def expm1(x: Array) -> Array:
     return select(lax.abs(x) < 2.0 ** -(f.bits + 2), x, y)
 
 
-def _reduced(x: Array) -> tuple[Array, Array, Array, Array]:
+def _reduce_argument(x: Array) -> tuple[Array, Array, Array, Array]:
     """n, bits that end in those of n, and e^r - 1 = high + tail, of x = n ln 2 + r, |r| <= ln(2) / 2.
 
     After Cody and Waite (1980), ln 2 in two parts: n times the first is exact, and so is `high`, the larger part of r.
@@ -74,12 +74,12 @@ def _near_one(high: Array, low: Array) -> Array:
 def _grown(x: Array) -> tuple[Array, Array, Array, Array]:
     """e^x - 1 = 2^n ((1 - 2^-n) + (e^r - 1)), with the rounding errors of the sums of large parts put in again.
     And n, and e^r - 1 in two parts."""
-    n, k, high, tail = _reduced(x)
+    n, k, high, tail = _reduce_argument(x)
     less = select(n < 64, power_of_two(-k), 0.0)
     first = 1 - less
     sum = first + high
     error = ((first - sum) + high) + ((1 - first) - less)
-    return scaled(sum + (error + tail), k), n, high, tail
+    return add_to_exponent(sum + (error + tail), k), n, high, tail
 
 
 def sinh(x: Array) -> Array:
@@ -98,12 +98,12 @@ def _hyperbolic(a: Array, sign: int) -> Array:
     With p = e^r - 1 and h = sign * 2^(-2n - 1) it is 2^n ((1/2 + h) + (1/2 - h) p + h p^2 / (1 + p)).
     """
     f = format_of(a)
-    n, k, high, tail = _reduced(a)
+    n, k, high, tail = _reduce_argument(a)
     p = high + tail
     h = select(n < 31, power_of_two(-(k + k) - 1), 0.0) * sign
     first, factor = 0.5 + h, 0.5 - h
     rest = ((0.5 - first) + h) + (factor * tail + h * (p * (p / (1 + p))))
-    y = scaled(first + (factor * high + rest), k)
+    y = add_to_exponent(first + (factor * high + rest), k)
     return select(a <= f.sinh_most, y, a + math.inf)
 
 
@@ -158,12 +158,12 @@ def cbrt(x: Array) -> Array:
     a = lax.abs(x)
     k, m = exponent_and_fraction(a)
     _, third = nearest(lax.convert_element_type(k, x.dtype) * (1 / 3))
-    m = scaled(m, k - 3 * third)
+    m = add_to_exponent(m, k - 3 * third)
     y = polynomial(f.cube_root, m)
     cube = y * y * y
     y = chop(y * ((cube + 2 * m) / (2 * cube + m)))
     ratio = m / (y * y)
-    y = scaled(y + y * ((ratio - y) / (2 * y + ratio)), third)
+    y = add_to_exponent(y + y * ((ratio - y) / (2 * y + ratio)), third)
     return select((a >= f.least) & (a < math.inf), with_sign(y, bits_of(x)), x * a)
 
 
@@ -192,7 +192,7 @@ def power(x: Array, y: Array) -> Array:
     rest = high - n
     sum = rest + low
     head = chop(sum)
-    made = scaled(_near_one(head, low - (head - rest)), k)
+    made = add_to_exponent(_near_one(head, low - (head - rest)), k)
     extreme = select(a < f.least, -math.inf, a) * y
     above = select((a >= f.least) & (a < math.inf), (high - (f.bias + 1)) + low, extreme)  # the infinite ones
     made = select(above < 0, made, math.inf)

@@ -57,7 +57,7 @@ class Column(NamedTuple):
     y: Motion
 
 
-class Response(NamedTuple):
+class ColumnForces(NamedTuple):
     """A column times its composite: I s, the angular part of B^T s, and dF by its displacement and its velocity."""
 
     I: Force
@@ -106,9 +106,9 @@ def _outward(joint: str):
             W = sum((along[l] for l in left[k]), start=V_parent)
             C = sum((change[l] for l in left[k]), start=A_parent)
             s1 = W.ad(S[k])
-            columns.append(Column(*(x.filled() for x in (S[k], s1, C.ad(S[k]) + W.ad(s1), s1 + rates[k]))))
+            columns.append(Column(*(x.instantiate_zeros() for x in (S[k], s1, C.ad(S[k]) + W.ad(s1), s1 + rates[k]))))
         V, A = sum(along, start=V_parent), sum(change, start=A_parent)
-        return tuple(columns), V.filled(), A.filled()
+        return tuple(columns), V.instantiate_zeros(), A.instantiate_zeros()
 
     return outward
 
@@ -142,7 +142,7 @@ def _inward(joint: str):
             I = composite.inertia
             rotated = s.ad_dual(composite.F) * -1
             responses.append(
-                Response(
+                ColumnForces(
                     I @ s,
                     composite.coriolis_dual(s),
                     I @ s2 + composite.coriolis(s1) + rotated,
@@ -159,7 +159,7 @@ class Columns(NamedTuple):
     """Per group: columns, responses, and forces along the degrees of freedom."""
 
     columns: list[tuple[Column, ...]]
-    responses: list[tuple[Response, ...]]
+    responses: list[tuple[ColumnForces, ...]]
     tau: list[Any]
 
 
@@ -186,7 +186,7 @@ def columns(
         group = forest.groups[g]
         armature = forest.per_dof(model.armature, group)
         responses[g], tau[g] = _inward(group.joint)(composites[g], made[g], armature, qdd[g])
-        h = forest.matched(g)
+        h = forest.matching_group(g)
         if h is not None:
             composites[h] = _add_children(composites[g], composites[h])
         else:

@@ -29,7 +29,7 @@ from .columns import Columns, before
 T = TypeVar("T")
 
 
-class Blocks(NamedTuple):
+class DerivativeBlocks(NamedTuple):
     """dtau/dq, dtau/dv and M = dtau/da, block arrays (n, w, w, *batch)."""
 
     q: Array
@@ -102,7 +102,7 @@ def _inertia(below, above, s, I):
     return jnp.where(below, down, jnp.where(above, up, 0))
 
 
-def jacobians(forest: Forest, model: Model, dof_columns: Columns) -> Blocks:
+def jacobians(forest: Forest, model: Model, dof_columns: Columns) -> DerivativeBlocks:
     """Derivatives of the joint forces at given accelerations."""
     trees = trees_of(forest.topology)
 
@@ -126,7 +126,9 @@ def jacobians(forest: Forest, model: Model, dof_columns: Columns) -> Blocks:
     armature = rows(forest, [forest.per_dof(model.armature, group) for group in forest.groups])
     diagonal = np.eye(trees.w, dtype=forest.dtype).reshape(1, trees.w, trees.w, *(1,) * forest.rank)
     M = _inertia(below, above, s, I) + diagonal * armature[:, None]
-    return Blocks(_by_displacement(below, above, s, s1, s2, I, B, q), _by_velocity(below, above, s, y, I, B, v), M)
+    return DerivativeBlocks(
+        _by_displacement(below, above, s, s1, s2, I, B, q), _by_velocity(below, above, s, y, I, B, v), M
+    )
 
 
 def full_matrix(forest: Forest, blocks: Array) -> Array:

@@ -20,10 +20,10 @@ def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
             pointer = f.pointer(_open_part(f, value, 0, "ptr"), value.type, index)
         else:
             pointer = f.pointer("%A", value.type, index, value.slot.offset, value.slot)
-    return pointer if isinstance(index, int) else watched(f, value, pointer)
+    return pointer if isinstance(index, int) else check_bounds(f, value, pointer)
 
 
-def watched(f: Function, value: Value, pointer: str, width: int = 1) -> str:
+def check_bounds(f: Function, value: Value, pointer: str, width: int = 1) -> str:
     """A pointer, or a vector of them, to computed indices of an array. With CAROM_NATIVE_CHECK, indices outside of it
     are reported when the program runs (`machine.OUTSIDE`)."""
     if not f.module.checked or value.open is not None:
@@ -53,7 +53,7 @@ def open_rows(f: Function, value: Value) -> str:
 def _open_part(f: Function, value: Value, byte: int, type: str) -> str:
     """Load one of the two entries of an open array in the arena: its address or its number of rows."""
     key = ("open", value.slot.offset, byte)
-    x = f.known(key)
+    x = f.look_up(key)
     return x or f.keep(key, f.let(f"load {type}, ptr {f.pointer('%A', None, 0, value.slot.offset + byte)}, align 8"))
 
 

@@ -107,11 +107,11 @@ def _remainder(f: Function, width: int, type: Type, x: str, y: str) -> str:
     def denormal(x: str) -> str:
         return compare(f, "lt", width, type, intrinsic(f, "fabs", width, type, x), least)
 
-    def flushed(x: str) -> str:
+    def flush(x: str) -> str:
         zero = intrinsic(f, "copysign", width, type, number(f, width, type, 0.0), x)
         return choose(f, width, type, denormal(x), zero, x)
 
-    made = flushed(library(f, "fmod", width, type, [flushed(x), y]))
+    made = flush(library(f, "fmod", width, type, [flush(x), y]))
     return choose(f, width, type, denormal(y), number(f, width, type, float("nan")), made)
 
 
@@ -156,7 +156,7 @@ def _clamp(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 
 
 @operation("sqrt", "floor", "ceil")
-def _rounded(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _call_intrinsic(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     return intrinsic(f, p[0], width, type, xs[0][1])
 
 

@@ -17,7 +17,7 @@ from .function import Function
 from .reading import (
     WHOLE,
     Position,
-    Row,
+    RowStrip,
     Strip,
     built_of,
     compute,
@@ -85,7 +85,7 @@ def over_strips(
         prepare(f, args, width)
         full = size // width * width if exact else size
         if full:
-            f.counted(
+            f.counted_loop(
                 _needed(f, limit, size, 1) if limit else full, width, lambda i: emit_strip(Strip(i, width), i, width)
             )
         if full < size:
@@ -104,18 +104,18 @@ def over_strips(
         first = f.times(r, length)
         for a in args:  # where it begins in each view
             if a.op == "view" and not a.uniform and a.start is None and row_kind(a, length):
-                row_start(f, a, Row(length, r, first, "0", width))
+                row_start(f, a, RowStrip(length, r, first, "0", width))
         if unrolled:
             for j in range(0, length, width):
                 wide, count = (width, width) if length - j >= width else (tail, rest)
-                emit_strip(Row(length, r, first, str(j), wide), f.plus(first, j), count)
+                emit_strip(RowStrip(length, r, first, str(j), wide), f.plus(first, j), count)
             return
         full = length - rest if exact else length
-        f.counted(full, width, lambda j: emit_strip(Row(length, r, first, j, width), f.plus(first, j), width))
+        f.counted_loop(full, width, lambda j: emit_strip(RowStrip(length, r, first, j, width), f.plus(first, j), width))
         if full < length:
-            emit_strip(Row(length, r, first, str(full), tail), f.plus(first, full), rest)
+            emit_strip(RowStrip(length, r, first, str(full), tail), f.plus(first, full), rest)
 
-    f.counted(_needed(f, limit, size, length) if limit else size // length, 1, row)
+    f.counted_loop(_needed(f, limit, size, length) if limit else size // length, 1, row)
 
 
 def _needed(f: Function, limit: Limit, size: int, length: int) -> str:

@@ -36,38 +36,38 @@ def column(f: Function, array: Value, start: str, offset: int, step: int, i: str
     left = offset - offset % wide
     f.module.beyond = max(f.module.beyond, (step * width + wide) * type.bytes)
     key = (array.id, "columns", i, row * step + left, step, width)
-    first = f.known(key)
+    first = f.look_up(key)
     if first is None:
         number = f.times(i, step)
         first = f.keep(key, f.pointer(f.pointer(start, type, number), type, row * step + left))
-    x = _transposed(f, _Rows(first, type, step, wide, width), 0, width, offset - left)[0]
+    x = _transpose(f, _Rows(first, type, step, wide, width), 0, width, offset - left)[0]
     return x if type is array.type else f.let(f"trunc {vector(type, width)} {x} to {vector(array.type, width)}")
 
 
-def _transposed(f: Function, rows: _Rows, top: int, count: int, column: int) -> tuple[str, list[tuple[int, int]]]:
+def _transpose(f: Function, rows: _Rows, top: int, count: int, column: int) -> tuple[str, list[tuple[int, int]]]:
     """A vector of `count` rows top, top + 1, ..., and of the columns that include `column`; and the row and the column
     of each element."""
     some = rows.width // count
     first = column - column % some
     key = (rows, top, count, first)
-    known = f.known(key)
+    known = f.look_up(key)
     if count * rows.wide == rows.width:
         where = [(r, c) for r in range(top, top + count) for c in range(rows.wide)]
-        return known or f.keep(key, _loaded(f, rows, top, count)), where
+        return known or f.keep(key, _load_rows(f, rows, top, count)), where
     where = [(r, c) for c in range(first, first + some) for r in range(top, top + count)]
     if known is None:
-        (x, of_x), (y, of_y) = (_transposed(f, rows, k, count // 2, first) for k in (top, top + count // 2))
+        (x, of_x), (y, of_y) = (_transpose(f, rows, k, count // 2, first) for k in (top, top + count // 2))
         known = f.keep(key, f.shuffle(rows.type, rows.width, x, y, [(of_x + of_y).index(at) for at in where]))
     return known, where
 
 
-def _loaded(f: Function, rows: _Rows, top: int, count: int) -> str:
+def _load_rows(f: Function, rows: _Rows, top: int, count: int) -> str:
     """Load `count` rows, one behind the other."""
     if rows.step == rows.wide:
         return f.load(rows.type, rows.width, f.pointer(rows.start, rows.type, top * rows.step))
     if count == 1:
         return f.load(rows.type, rows.wide, f.pointer(rows.start, rows.type, top * rows.step))
-    x, y = (_loaded(f, rows._replace(width=rows.width // 2), k, count // 2) for k in (top, top + count // 2))
+    x, y = (_load_rows(f, rows._replace(width=rows.width // 2), k, count // 2) for k in (top, top + count // 2))
     return f.shuffle(rows.type, rows.width // 2, x, y, range(rows.width))
 
 
@@ -75,10 +75,10 @@ def woven(f: Function, type: Type, columns: Sequence[str], width: int) -> Iterat
     """Vectors of the rows that columns of `width` elements, side by side, make: one row behind the other."""
     n = len(columns)
     for first in range(0, n * width, width):
-        yield _merged(f, type, columns, width, [divmod(first + k, n) for k in range(width)])[0]
+        yield _merge(f, type, columns, width, [divmod(first + k, n) for k in range(width)])[0]
 
 
-def _merged(
+def _merge(
     f: Function, type: Type, columns: Sequence[str], width: int, wanted: list[tuple[int, int]]
 ) -> tuple[str, list[tuple[int, int]]]:
     """A vector that holds the wanted elements (row, column), each at its index in the list if they are of several
@@ -88,7 +88,7 @@ def _merged(
         return columns[own[0]], [(r, own[0]) for r in range(width)]
     middle = own[len(own) // 2]
     low, high = ([at if (at[1] < middle) is is_low else (0, -1) for at in wanted] for is_low in (True, False))
-    (x, of_x), (y, of_y) = (_merged(f, type, columns, width, part) for part in (low, high))
+    (x, of_x), (y, of_y) = (_merge(f, type, columns, width, part) for part in (low, high))
     both = of_x + of_y
     picks = [both.index(at) if at[1] >= 0 else -1 for at in wanted]
     return f.shuffle(type, width, x, y, picks), wanted

@@ -26,7 +26,7 @@ class Module:
         self.functions: list[str] = []
         self.labels = itertools.count()
         self.beyond = 256  # bytes: how far instructions may look beyond the last array
-        self.checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))  # see `reading.watched` and `Program._bury`
+        self.checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))  # see `addresses.check_bounds` and `Program._bury`
         self._tables: dict[tuple[str, int, bytes], int] = {}
         self._data = bytearray()
 
@@ -41,7 +41,7 @@ class Module:
 
     def text(self) -> str:
         data = bytes(self._data) or bytes(1)
-        tables = f'@tables = internal constant [{len(data)} x i8] c"{escaped(data)}", align 64'
+        tables = f'@tables = internal constant [{len(data)} x i8] c"{escape(data)}", align 64'
         return "\n".join([tables, *self.functions, *self.declarations.values(), ATTRIBUTES])
 
 
@@ -49,7 +49,7 @@ ATTRIBUTES = """attributes #0 = { nounwind noinline "prefer-vector-width"="512" 
 attributes #1 = { nounwind memory(none) willreturn }"""
 
 
-def escaped(data: bytes) -> str:
+def escape(data: bytes) -> str:
     """Bytes as LLVM's text writes them, \\00 to \\FF: tables may be many megabytes."""
     text = np.full((len(data), 3), ord("\\"), np.uint8)
     text[:, 1:] = np.frombuffer(data.hex().upper().encode(), np.uint8).reshape(-1, 2)
@@ -106,7 +106,7 @@ class Function:
 
     # what is known
 
-    def known(self, key: Any) -> str | None:
+    def look_up(self, key: Any) -> str | None:
         for scope in reversed(self._known):
             if key in scope:
                 return scope[key]
@@ -227,7 +227,7 @@ class Function:
 
     # loops
 
-    def counted(
+    def counted_loop(
         self, count: int | str, step: int, body: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()
     ) -> list[str]:
         """Loop: turn(i, *carry) -> next carry, for i = 0, step, ... below count, not 0. carry: (type, first value)."""

@@ -11,11 +11,11 @@ import numpy as np
 from ..graph import Node, Value
 from ..rules.reductions import neutral
 from ..types import BOOL, I32, Type, literal, vector
-from .addresses import offset, pointer_to, table_pointer, watched
+from .addresses import check_bounds, offset, pointer_to, table_pointer
 from .arithmetic import choose, compare, simple
 from .clusters import over_strips
 from .function import Function
-from .reading import WHOLE, Position, Row, Strip, element_at, power_of_two, read
+from .reading import WHOLE, Position, RowStrip, Strip, element_at, power_of_two, read
 from .writing import lanes_for, prepare, write_at, write_columns
 
 
@@ -68,7 +68,7 @@ def emit_put(f: Function, node: Node, program: Any) -> None:
     if displacement:
         start = f.let(f"getelementptr inbounds {made.type.stored}, ptr {start}, i32 {displacement}")
         for extreme in (table.min(), table.max()) if f.module.checked else ():
-            watched(f, made, f.pointer(start, made.type, int(extreme)))
+            check_bounds(f, made, f.pointer(start, made.type, int(extreme)))
     if node.source is not None:
         type, start = update.type, f.pointer(start, update.type, int(table[0]))
 
@@ -108,12 +108,12 @@ def emit_scatter(f: Function, node: Node, program: Any) -> None:
                     inside = good if inside is None else simple(f, "and", 1, BOOL, inside, good)
         index = simple(f, "add", 1, I32, index, offset(f, 1, numbers, terms) or "0")
         target = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {index}")
-        old = f.load(type, 1, watched(f, made, target))
+        old = f.load(type, 1, check_bounds(f, made, target))
         new = element_at(f, updates, k)
         new = new if combine == "set" else simple(f, combine, 1, type, old, new)
         f.store(type, 1, choose(f, 1, type, inside, new, old) if inside else new, target)
 
-    f.counted(updates.size, 1, one)
+    f.counted_loop(updates.size, 1, one)
 
 
 # reductions
@@ -129,7 +129,7 @@ def halves(f: Function, op: str, type: Type, x: str, width: int) -> str:
     return x
 
 
-def masked(f: Function, op: str, type: Type, x: str, width: int, count: int) -> str:
+def pad_neutral(f: Function, op: str, type: Type, x: str, width: int, count: int) -> str:
     """Pad by the neutral element behind the first `count` elements."""
     if count == width:
         return x
@@ -142,14 +142,14 @@ def emit_fold(f: Function, node: Node, program: Any) -> None:
     value, (made,), op = node.source or node.args[0], node.results, node.param
     prepare(f, node.leaves or [value], _width(node, value))
     program.allocate_if_stored(made)
-    finish(f, made, _folded(f, op, value, value.size, _width(node, value), lambda k, width: Strip(k, width)))
+    finish(f, made, _fold(f, op, value, value.size, _width(node, value), lambda k, width: Strip(k, width)))
 
 
 def _width(node: Node, value: Value) -> int:
     return lanes_for([value, *node.inner, *node.leaves])
 
 
-def _folded(
+def _fold(
     f: Function, op: str, value: Value, count: int, width: int, index: Callable[[str, int], Position], unroll: int = 4
 ) -> str:
     """The fold of `count` neighbours. allocate: a function from the first's index to the position of a strip."""
@@ -160,13 +160,13 @@ def _folded(
         return [simple(f, op, width, type, sum, read(f, value, index(k, width)))]
 
     if full > unroll * width:
-        (x,) = f.counted(full, width, body, [(vector(type, width), x)])
+        (x,) = f.counted_loop(full, width, body, [(vector(type, width), x)])
     else:
         for k in range(0, full, width):
             (x,) = body(str(k), x)
     if full < count:
         last = read(f, value, index(str(full), width))
-        x = simple(f, op, width, type, x, masked(f, op, type, last, width, count - full))
+        x = simple(f, op, width, type, x, pad_neutral(f, op, type, last, width, count - full))
     return halves(f, op, type, x, width)
 
 
@@ -187,24 +187,24 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
             def strip(i: str) -> None:
                 def body(k: str, sum: str) -> list[str]:
                     r = f.plus(f.times(k, rows), part)
-                    at = Row(length, r, f.times(r, length), i, width)
+                    at = RowStrip(length, r, f.times(r, length), i, width)
                     return [simple(f, op, width, type, sum, read(f, value, at))]
 
-                (x,) = f.counted(count, 1, body, [(vector(type, width), f.splat(type, width, nothing))])
+                (x,) = f.counted_loop(count, 1, body, [(vector(type, width), f.splat(type, width, nothing))])
                 index = f.plus(f.times(part, length), i)
                 f.store(type, width, x, f.pointer(out, type, index))
 
-            f.counted(length, width, strip)
+            f.counted_loop(length, width, strip)
 
-        f.counted(rows, 1, row)
+        f.counted_loop(rows, 1, row)
     elif np.array_equal(terms.T, np.arange(terms.size).reshape(size, count)):  # each over its row
 
         def one(j: str) -> None:
             first = f.times(j, count)
-            x = _folded(f, op, value, count, width, lambda k, width: Row(count, j, first, k, width))
+            x = _fold(f, op, value, count, width, lambda k, width: RowStrip(count, j, first, k, width))
             f.store(type, 1, x, f.pointer(out, type, j))
 
-        f.counted(size, 1, one)
+        f.counted_loop(size, 1, one)
     else:
 
         def scattered(j: str) -> None:
@@ -218,10 +218,10 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
                 )
                 return [simple(f, op, 1, type, sum, x)]
 
-            (x,) = f.counted(count, 1, body, [(type.llvm, nothing)])
+            (x,) = f.counted_loop(count, 1, body, [(type.llvm, nothing)])
             f.store(type, 1, x, f.pointer(out, type, j))
 
-        f.counted(size, 1, scattered)
+        f.counted_loop(size, 1, scattered)
 
 
 def emit_running(f: Function, node: Node, program: Any) -> None:
@@ -240,9 +240,9 @@ def emit_running(f: Function, node: Node, program: Any) -> None:
             f.store(type, 1, x, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, made)}, i32 {index}"))
             return [x]
 
-        f.counted(count, 1, body, [(type.llvm, literal(type, neutral(op, type)))])
+        f.counted_loop(count, 1, body, [(type.llvm, literal(type, neutral(op, type)))])
 
-    f.counted(size, 1, one)
+    f.counted_loop(size, 1, one)
 
 
 EMITTERS = {

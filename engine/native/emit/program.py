@@ -26,7 +26,7 @@ from .writing import write
 TWICE = 100  # operations: so short a test is written before the loop and at its end
 
 
-class Program:
+class EmittedProgram:
     """A program.  module: the text.  inputs, outputs: their offsets in the arena [bytes]; None for open ones.  opens:
     for each result, the open argument that it is.  arena: its size.  weight: its number of operations.  loops: whether
     there are loops in it."""
@@ -58,7 +58,7 @@ class Program:
 
     def allocate(self, value: Value) -> None:
         """Give a value a slot: that of the carry or result it becomes, if that is free."""
-        slot = self._wanted(value)
+        slot = self._result_slot(value)
         if slot is not None and slot.holders == slot.owners:
             slot.holders += 1
             value.slot = slot
@@ -86,7 +86,7 @@ class Program:
         if not (old.op == "result" and old.param.op == "empty"):
             write(f, old, pointer_to(f, new), exact=False)
 
-    def _wanted(self, value: Value) -> Slot | None:
+    def _result_slot(self, value: Value) -> Slot | None:
         region = value.region
         if region is None or region.owner is None or sum(r.base is value for r in region.results) != 1:
             return None

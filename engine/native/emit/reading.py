@@ -15,6 +15,7 @@ from ..graph import Value
 from ..patterns import row_kind
 from ..types import BOOL, I32, I64, literal, vector
 from .addresses import (
+    check_bounds,
     from_table,
     index_in,
     index_of,
@@ -23,7 +24,6 @@ from .addresses import (
     pointer_to,
     step_of,
     table_pointer,
-    watched,
 )
 from .arithmetic import apply, simple
 from .columns import column
@@ -50,7 +50,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Row:
+class RowStrip:
     """Elements of a long one that is read in rows of `length`: `column`, column + 1, ... of row r, which begins at
     element `first`. A register each; column may be a number."""
 
@@ -64,7 +64,7 @@ class Row:
         return self.wide
 
 
-Position = Whole | Strip | Row
+Position = Whole | Strip | RowStrip
 WHOLE = Whole()
 
 
@@ -76,10 +76,10 @@ def read(f: Function, value: Value, at: Position) -> str:
         return constant(type, value.param, width)
     if value.uniform:
         key: Any = (value.id, "all", width)
-        x = f.known(key)
+        x = f.look_up(key)
         return x or f.keep(key, f.splat(type, width, element(f, value.base, _index_in_base(value, 0))))
     key = (value.id, at)
-    x = f.known(key)
+    x = f.look_up(key)
     if x is None and value.inline:
         x = f.keep(key, compute(f, value, at))
     if x is None:
@@ -91,11 +91,11 @@ def element(f: Function, value: Value, k: int) -> str:
     """One element of an array that is no view."""
     if value.op == "const":
         return literal(value.type, value.param[k])
-    known = f.known((value.id, WHOLE))
+    known = f.look_up((value.id, WHOLE))
     if value.size == 1 and known:
         return known
     key = (value.id, "element", k)
-    x = f.known(key)
+    x = f.look_up(key)
     if x:
         return x
     if known:
@@ -132,14 +132,14 @@ def _look(f: Function, view: Value, at: Position) -> str:
         return _look_at_all(f, view, width)
     if isinstance(at, Strip) and view.start is not None:
         return f.load(view.type, width, f.pointer(pointer_to(f, base, index_of(at.i)), view.type, view.start))
-    if isinstance(at, Row):
+    if isinstance(at, RowStrip):
         kind = row_kind(view, at.length)
         if kind:
             start = row_start(f, view, at)
             if kind == "line":
                 return f.load(view.type, width, f.pointer(start, view.type, index_of(at.column)))
             key = (view.id, "row", at.r, width)
-            x = f.known(key)
+            x = f.look_up(key)
             return x or f.keep(key, f.splat(view.type, width, f.load(view.type, 1, start)))
     i = _number(f, at)
     step = step_of(indices)
@@ -148,17 +148,17 @@ def _look(f: Function, view: Value, at: Position) -> str:
     return gather(f, base, indices_from(f, indices, i, width), width)
 
 
-def _number(f: Function, at: Strip | Row) -> str:
+def _number(f: Function, at: Strip | RowStrip) -> str:
     """Index of the first element there."""
     if isinstance(at, Strip):
         return at.i
-    x = f.known(at)
+    x = f.look_up(at)
     return x or f.keep(at, f.plus(at.first, at.column))
 
 
 def _look_at_all(f: Function, view: Value, width: int) -> str:
     base, indices, type = view.base, view.param, view.type
-    known = f.known((base.id, WHOLE))
+    known = f.look_up((base.id, WHOLE))
     picks = [*(int(k) for k in indices), *[-1] * (width - len(indices))]
     if known:
         return f.shuffle(type, power_of_two(base.size), known, "poison", picks)
@@ -189,9 +189,9 @@ def gather(f: Function, array: Value, indices: str, width: int, start: str | Non
     type, start = array.type, start or pointer_to(f, array)
     if width == 1:
         one = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {indices}")
-        return f.load(type, 1, watched(f, array, one))
+        return f.load(type, 1, check_bounds(f, array, one))
     pointers = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, <{width} x i32> {indices}")
-    watched(f, array, pointers, width)
+    check_bounds(f, array, pointers, width)
     stored = vector(type, width, True)
     suffix = "i8" if type.kind == "b" else type.suffix
     args = [
@@ -202,10 +202,10 @@ def gather(f: Function, array: Value, indices: str, width: int, start: str | Non
     return f.let(f"trunc {stored} {x} to {vector(BOOL, width)}") if type.kind == "b" else x
 
 
-def row_start(f: Function, view: Value, at: Row) -> str:
+def row_start(f: Function, view: Value, at: RowStrip) -> str:
     """Address of the row."""
     key = (view.id, "start", at.r)
-    x = f.known(key)
+    x = f.look_up(key)
     if x:
         return x
     firsts = view.param.reshape(-1, at.length)[:, 0]
@@ -238,11 +238,13 @@ def built_of(f: Function, value: Value) -> list[str]:
 def window_start(f: Function, value: Value) -> str:
     """Address of a window."""
     array, (table, terms) = value.args[0], value.param
-    start = f.known((value.id, "start"))
+    start = f.look_up((value.id, "start"))
     if start is None:
         displacement = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in value.args[1:]], terms, array)
         first = pointer_to(f, array, int(table[0]))
-        start = watched(f, array, f.let(f"getelementptr inbounds {array.type.stored}, ptr {first}, i32 {displacement}"))
+        start = check_bounds(
+            f, array, f.let(f"getelementptr inbounds {array.type.stored}, ptr {first}, i32 {displacement}")
+        )
         f.keep((value.id, "start"), start)
     return start
 
@@ -259,7 +261,7 @@ def _window(f: Function, value: Value, at: Position, width: int) -> str:
     if (pattern == range(len(pattern))).all():
         if array.open is not None:
             return _load_some(f, value, width, f.pointer(start, value.type, i), i)
-        return f.load(value.type, width, watched(f, array, f.pointer(start, value.type, i)))
+        return f.load(value.type, width, check_bounds(f, array, f.pointer(start, value.type, i)))
     indices = f.load(I32, width, table_pointer(f, I32, pattern.astype("int32"), i))
     return gather(f, array, indices, width, start)
 
@@ -279,7 +281,7 @@ def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int
 
 def _gather(f: Function, value: Value, at: Position, width: int) -> str:
     array, (table, terms) = value.args[0], value.param
-    if isinstance(at, Row) and _in_rows(value, at.length):
+    if isinstance(at, RowStrip) and _in_rows(value, at.length):
         return f.load(value.type, width, f.pointer(_gathered_row(f, value, at), value.type, index_of(at.column)))
     displacement = offset(f, width, [(a.type, read(f, a, at)) for a in value.args[1:]], terms)
     assert displacement is not None
@@ -298,15 +300,17 @@ def _in_rows(value: Value, length: int) -> bool:
     )
 
 
-def _gathered_row(f: Function, value: Value, at: Row) -> str:
+def _gathered_row(f: Function, value: Value, at: RowStrip) -> str:
     """Address of the gathered row."""
     key = (value.id, "start", at.r)
-    start = f.known(key)
+    start = f.look_up(key)
     if start is None:
         array, (table, terms) = value.args[0], value.param
-        one = Row(at.length, at.r, at.first, "0", 1)
+        one = RowStrip(at.length, at.r, at.first, "0", 1)
         displacement = offset(f, 1, [(a.type, read(f, a, one)) for a in value.args[1:]], terms)
         first = f.pointer(pointer_to(f, array), value.type, index_in(f, table[:: at.length], at.r))
-        start = watched(f, array, f.let(f"getelementptr inbounds {value.type.stored}, ptr {first}, i32 {displacement}"))
+        start = check_bounds(
+            f, array, f.let(f"getelementptr inbounds {value.type.stored}, ptr {first}, i32 {displacement}")
+        )
         f.keep(key, start)
     return start

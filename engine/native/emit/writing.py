@@ -12,7 +12,7 @@ from ..types import I32
 from .addresses import index_in, index_of, indices_from
 from .columns import woven
 from .function import Function, constant
-from .reading import WHOLE, Row, Strip, element, element_at, power_of_two, read
+from .reading import WHOLE, RowStrip, Strip, element, element_at, power_of_two, read
 
 ROW = 4  # elements: shorter rows are written one by one
 
@@ -37,7 +37,7 @@ def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
     full = size // width * width if exact else size
     prepare(f, [value], width)
     if full:
-        f.counted(
+        f.counted_loop(
             full, width, lambda i: f.store(type, width, read(f, value, Strip(i, width)), f.pointer(pointer, type, i))
         )
     if full < size:
@@ -52,7 +52,7 @@ def write_at(f: Function, value: Value, pointer: str, indices: np.ndarray) -> No
     if (indices == first + np.arange(size)).all():
         return write(f, value, f.pointer(pointer, type, first))
     if f.module.warp:
-        return _scattered(f, value, f.pointer(pointer, type, first), indices - first)
+        return _scatter(f, value, f.pointer(pointer, type, first), indices - first)
     if size <= f.module.small:
         x, width = read(f, value, WHOLE), power_of_two(size)
         for k, index in enumerate(indices):
@@ -69,10 +69,10 @@ def write_at(f: Function, value: Value, pointer: str, indices: np.ndarray) -> No
         y = x if value.uniform else element_at(f, value, i)
         f.store(type, 1, y, f.pointer(pointer, type, index))
 
-    f.counted(size, 1, one)
+    f.counted_loop(size, 1, one)
 
 
-def _scattered(f: Function, value: Value, pointer: str, indices: np.ndarray) -> None:
+def _scatter(f: Function, value: Value, pointer: str, indices: np.ndarray) -> None:
     """Write each element to its own index, as many at once as there are threads."""
     type, size = value.type, value.size
     if size == 1:
@@ -89,7 +89,7 @@ def _scattered(f: Function, value: Value, pointer: str, indices: np.ndarray) -> 
 
     full = size // THREADS * THREADS
     if full:
-        f.counted(full, THREADS, lambda i: strip(i, THREADS))
+        f.counted_loop(full, THREADS, lambda i: strip(i, THREADS))
     if full < size:
         strip(str(full), size - full)
 
@@ -98,7 +98,7 @@ def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
     """Write values of one size side by side, as the columns of rows."""
     if f.module.warp:
         for k, value in enumerate(values):
-            _scattered(f, value, f.pointer(pointer, value.type, k), np.arange(value.size) * len(values))
+            _scatter(f, value, f.pointer(pointer, value.type, k), np.arange(value.size) * len(values))
         return
     type, size, n = values[0].type, values[0].size, len(values)
     width = min(lanes_for(values[:1]), power_of_two(size))
@@ -118,7 +118,7 @@ def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
             rows(parts if whole > width else registers, i * n, min(width, size - i))
         return
     prepare(f, values, width)
-    f.counted(full, width, lambda i: rows([read(f, value, Strip(i, width)) for value in values], i, width))
+    f.counted_loop(full, width, lambda i: rows([read(f, value, Strip(i, width)) for value in values], i, width))
     if full < size:
         rows([read(f, value, Strip(str(full), width)) for value in values], full * n, size - full)
 
@@ -141,15 +141,15 @@ def _write_rows(f: Function, value: Value, pointer: str, indices: np.ndarray, le
         start = f.pointer(pointer, type, index)
 
         def part(j: str, wide: int, count: int) -> None:
-            x = read(f, value, Row(length, r, first, j, wide))
+            x = read(f, value, RowStrip(length, r, first, j, wide))
             f.store(type, wide, x, f.pointer(start, type, index_of(j)), count)
 
         if length > rest:
-            f.counted(length - rest, width, lambda j: part(j, width, width))
+            f.counted_loop(length - rest, width, lambda j: part(j, width, width))
         if rest:
             part(str(length - rest), power_of_two(rest), rest)
 
-    f.counted(len(firsts), 1, row)
+    f.counted_loop(len(firsts), 1, row)
 
 
 def prepare(f: Function, values: Sequence[Value], *widths: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from ...algebra.elementary import FUNCTIONS
 from ..graph import Graph, Value
 from ..types import F32, F64, Unsupported, type_of
-from .elementwise import computed, spread
+from .elementwise import apply_primitive, spread
 from .table import rule, size_of
 
 
@@ -24,17 +24,17 @@ def _elementary(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
     size = size_of(out)
     if size == 0:
         return [graph.const(np.zeros(0, out.dtype))]
-    jaxpr = _traced(name, tuple(np.dtype(x.aval.dtype) for x in equation.invars))
+    jaxpr = _scalar_jaxpr(name, tuple(np.dtype(x.aval.dtype) for x in equation.invars))
     known = dict(zip(jaxpr.invars, spread(graph, equation, ins), strict=True))
     for step in jaxpr.eqns:
         args = [graph.const(np.full(size, x.val, x.aval.dtype)) if hasattr(x, "val") else known[x] for x in step.invars]
         (made,) = step.outvars
-        known[made] = computed(graph, step.primitive.name, step.params, made.aval.dtype, size, args)
+        known[made] = apply_primitive(graph, step.primitive.name, step.params, made.aval.dtype, size, args)
     return [known[jaxpr.outvars[0]]]
 
 
 @functools.cache
-def _traced(name: str, dtypes: tuple[Any, ...]) -> Any:
+def _scalar_jaxpr(name: str, dtypes: tuple[Any, ...]) -> Any:
     """The jaxpr of the function of one number: each equation is then applied to all."""
     closed_jaxpr = jax.make_jaxpr(FUNCTIONS[name])(*(jax.ShapeDtypeStruct((), t) for t in dtypes))
     assert not closed_jaxpr.consts

@@ -31,7 +31,7 @@ def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
     if size_of(out) == 0:
         return [graph.const(np.zeros(0, out.dtype))]
     args = spread(graph, equation, ins)
-    return [computed(graph, equation.primitive.name, equation.params, out.dtype, size_of(out), args)]
+    return [apply_primitive(graph, equation.primitive.name, equation.params, out.dtype, size_of(out), args)]
 
 
 def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
@@ -44,7 +44,7 @@ def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
     ]
 
 
-def computed(graph: Graph, name: str, p: Any, dtype: Any, size: int, args: list[Value]) -> Value:
+def apply_primitive(graph: Graph, name: str, p: Any, dtype: Any, size: int, args: list[Value]) -> Value:
     """One operation on arguments that are all of this size. name, p: those of jax's primitive."""
     type = type_of(dtype)
     if name == "convert_element_type" and args[0].type == type:
@@ -84,4 +84,4 @@ def binary(graph: Graph, op: str, x: Value, y: Value) -> Value:
     return graph.compute(op, x.size, type, (x, y))
 
 
-__all__ = ["binary", "computed", "elementwise", "splat", "spread", "unary"]
+__all__ = ["apply_primitive", "binary", "elementwise", "splat", "spread", "unary"]

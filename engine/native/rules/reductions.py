@@ -56,8 +56,8 @@ def reduce(graph: Graph, op: str, value: Value, terms: np.ndarray) -> Value:
             parts = pairs + parts[2 * len(pairs) :]
         return parts[0]
     if size == 1:
-        return graph.reduced("fold", [graph.view(value, terms[:, 0])], op, op, 1, value.type)
-    return graph.reduced("reduce", [graph.whole(value)], (op, terms), (op, digest(terms)), size, value.type)
+        return graph.single_result("fold", [graph.view(value, terms[:, 0])], op, op, 1, value.type)
+    return graph.single_result("reduce", [graph.whole(value)], (op, terms), (op, digest(terms)), size, value.type)
 
 
 @rule("argmax", "argmin")

@@ -155,4 +155,4 @@ def join(graph: Graph, ins: Sequence[Value], pieces: np.ndarray, at: np.ndarray)
     for k, mine in enumerate(targets):
         piece[mine], index[mine] = k, np.arange(len(mine))
     key = tuple(map(digest, targets))
-    return graph.reduced("join", args, (piece, index, targets), key, len(pieces), type)
+    return graph.single_result("join", args, (piece, index, targets), key, len(pieces), type)

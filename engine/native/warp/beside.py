@@ -53,10 +53,10 @@ class _Beside:
         op = rest.split(" ", 1)[0]
         if op == "getelementptr":
             rest = self._address(result, rest)
-        elif (op == "load" and self._loaded(result, rest)) or (op == "store" and self._stored(rest)):
+        elif (op == "load" and self._rewrite_load(result, rest)) or (op == "store" and self._rewrite_store(rest)):
             return
         elif op == "call":
-            rest = self._called(rest)
+            rest = self._rewrite_call(rest)
         elif op == "br" and any(label in self.labels for label in _LABEL.findall(rest)):
             rest += ", !llvm.loop !0"
         self.out.append(f"  {result} = {rest}" if result else f"  {rest}")
@@ -71,7 +71,7 @@ class _Beside:
         self.inside.add(result)
         return f"getelementptr inbounds [{THREADS} x {type}], ptr {base}, {kind} {index}"
 
-    def _loaded(self, result: str, rest: str) -> bool:
+    def _rewrite_load(self, result: str, rest: str) -> bool:
         match = _LOAD.fullmatch(rest)
         if match is None:
             raise Unsupported(rest)
@@ -88,7 +88,7 @@ class _Beside:
                 self.out.append(f"  {x} = insertelement <{count} x {type}> {before}, {type} {one}, i32 {k}")
         return True
 
-    def _stored(self, rest: str) -> bool:
+    def _rewrite_store(self, rest: str) -> bool:
         match = _STORE.fullmatch(rest)
         if match is None:
             raise Unsupported(rest)
@@ -104,7 +104,7 @@ class _Beside:
             self.out.append(f"  store {type} {one}, ptr {self._of_thread(type, pointer, k)}")
         return True
 
-    def _called(self, rest: str) -> str:
+    def _rewrite_call(self, rest: str) -> str:
         if "@llvm.masked.gather" in rest:
             match = _GATHER.fullmatch(rest)
             assert match is not None

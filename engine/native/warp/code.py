@@ -15,7 +15,7 @@ from .. import cache
 from ..arena import THREADS
 from ..code import LaneText, lane_text
 from ..key import text_key
-from ..machine import Loaded, assemble, llvm, target
+from ..machine import LoadedCode, assemble, llvm, target
 from ..runner import Runner
 from ..stages import stage
 from .beside import beside
@@ -24,7 +24,7 @@ from .driver import CALLED, DriverError, driver, load
 from .kernel import COUNTER, kernel_text
 from .kernel_of_threads import kernel_of_threads
 from .launch import launch_text
-from .marks import marked
+from .marks import insert_marks
 from .ptx import ptx_of
 from .spread import spread
 
@@ -37,12 +37,12 @@ def kernel_of(made: LaneText, dialect: Dialect) -> str:
     if made.runner is Runner.THREAD:
         kernel = kernel_of_threads(made.inputs, made.outputs, made.elements, made.arena, dialect)
         return beside(made.text, dialect) + "\n" + kernel
-    text, count = marked(spread(made.text, dialect), dialect)
+    text, count = insert_marks(spread(made.text, dialect), dialect)
     return text + "\n" + kernel_text(made.inputs, made.outputs, made.arena, dialect, count > 0)
 
 
 @dataclasses.dataclass
-class Kernel:
+class GpuKernel:
     """code: PTX, as LLVM wrote it.  arguments, outputs: how many there are, with the layout and the scratch.
     arena: bytes a warp.  beside: how many lanes a warp runs at a time.  block: how many warps a block may have.
     opens: for each result, which open argument it is, or None."""
@@ -57,7 +57,7 @@ class Kernel:
     grain: int = 1  # every warp takes as many lanes as it runs at a time
 
     def __post_init__(self) -> None:
-        self._handler: Loaded | None = None
+        self._handler: LoadedCode | None = None
         self._room = 1, 1, 0  # of any device: warps a multiprocessor, multiprocessors, memory
         self._name = f"carom_native_{next(_numbers)}_gpu"
 
@@ -69,7 +69,7 @@ class Kernel:
                 raise DriverError("NVIDIA's driver was not found")
             for name in CALLED:
                 binding.add_symbol(name, _address(getattr(library, name)))
-            self._handler = Loaded(assemble(launch_text(self.arguments, self.outputs), target()))
+            self._handler = LoadedCode(assemble(launch_text(self.arguments, self.outputs), target()))
             on_devices = load(self.code, "lanes", self.block)
             for number, one in enumerate(on_devices):
                 self._handler.call("set_function", number, one.function)
@@ -97,7 +97,7 @@ def _address(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def compiled(runner: Runner, name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> Kernel:
+def compile_kernel(runner: Runner, name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> GpuKernel:
     """The kernel of a closed jaxpr. keep: store it in the cache by its text, or find it there."""
     with stage(name, "translating"):
         made = lane_text(jaxpr, open, runner)
@@ -105,11 +105,11 @@ def compiled(runner: Runner, name: str, jaxpr: Any, open: Sequence[int], keep: b
     key = text_key(text)
     found = cache.find(key) if keep else None
     if found:
-        return Kernel(found[1], **found[0])
+        return GpuKernel(found[1], **found[0])
     with stage(name, "making PTX"):
         ptx = ptx_of(text).encode()
     beside, block = (THREADS, 1) if made.runner is Runner.THREAD else (1, BLOCK)
-    kernel = Kernel(ptx, 1 + len(made.inputs), len(made.outputs) + 1, made.arena * beside, beside, block, made.opens)
+    kernel = GpuKernel(ptx, 1 + len(made.inputs), len(made.outputs) + 1, made.arena * beside, beside, block, made.opens)
     if keep:
         cache.store(key, kernel.description(), ptx)
     return kernel

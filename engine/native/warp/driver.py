@@ -24,7 +24,7 @@ class DriverError(RuntimeError):
     """The driver would not."""
 
 
-class Loaded(NamedTuple):
+class LoadedKernel(NamedTuple):
     """A kernel on one device.  function: a handle.  warps: how many run at once on a multiprocessor.  processors: how
     many of these there are.  memory: the device's [bytes]."""
 
@@ -54,7 +54,7 @@ def device_count() -> int:
     return min(count.value, MOST_DEVICES)
 
 
-def load(ptx: bytes, name: str, block: int) -> list[Loaded]:
+def load(ptx: bytes, name: str, block: int) -> list[LoadedKernel]:
     """A kernel of a number of warps a block, on every device; compiled by the driver, which keeps what it compiled."""
     library, loaded = driver(), []
     for number in range(device_count()):
@@ -73,7 +73,7 @@ def load(ptx: bytes, name: str, block: int) -> list[Loaded]:
             )  # fmt: skip
             memory = ctypes.c_size_t()
             _did(library, "cuDeviceTotalMem", library.cuDeviceTotalMem_v2(ctypes.byref(memory), device))
-            loaded.append(Loaded(function.value or 0, blocks.value * block, processors.value, memory.value))
+            loaded.append(LoadedKernel(function.value or 0, blocks.value * block, processors.value, memory.value))
     return loaded
 
 

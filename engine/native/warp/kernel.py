@@ -23,11 +23,13 @@ def kernel_text(
     size. meets: there are marks in the program."""
     count = len(inputs) + len(outputs) + 2
     take = [
-        line for k, one in enumerate(inputs) for line in _taken(k, one, 1 + k, HEAD + k, rows_of(k, inputs, outputs))
+        line
+        for k, one in enumerate(inputs)
+        for line in _take_input(k, one, 1 + k, HEAD + k, rows_of(k, inputs, outputs))
     ]
     give = [
         line for k, (offset, size) in enumerate(outputs) if size
-        for line in _given(k, offset, size, 1 + len(inputs) + k, HEAD + len(inputs) + k)
+        for line in _give_output(k, offset, size, 1 + len(inputs) + k, HEAD + len(inputs) + k)
     ]  # fmt: skip
     lines = [
         f"define {dialect.kernel} @lanes({dialect.buffers.format(count=count)} %buffers) #0 {{",
@@ -70,7 +72,7 @@ def kernel_text(
         "  br label %next",
         "}",
         *_spread_over("copy_words", "i32", 4, dialect), *_spread_over("copy_bytes", "i8", 1, dialect),
-        *filled(dialect),
+        *fill_with_nan(dialect),
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -108,7 +110,7 @@ def unless_shared(name: str, copy: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: int) -> Iterable[str]:
+def _take_input(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: int) -> Iterable[str]:
     """Copy an input into the arena; what lanes share is still there from the lane before."""
     offset, size = one
     if size == 0:
@@ -122,17 +124,17 @@ def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: 
         yield f"  %{name}.n = getelementptr i8, ptr %{name}.to, i64 8"
         yield f"  store i64 %{name}.rows, ptr %{name}.n"
         return
-    yield from unless_shared(name, _copied(f"%{name}.to", f"%{name}", size))
+    yield from unless_shared(name, _copy(f"%{name}.to", f"%{name}", size))
 
 
-def _given(k: int, offset: int, size: int, buffer: int, stride: int) -> Iterable[str]:
+def _give_output(k: int, offset: int, size: int, buffer: int, stride: int) -> Iterable[str]:
     name = f"out{k}"
     yield from of_lane(name, buffer, stride)
     yield f"  %{name}.of = getelementptr i8, ptr %A, i64 {offset}"
-    yield _copied(f"%{name}", f"%{name}.of", size)
+    yield _copy(f"%{name}", f"%{name}.of", size)
 
 
-def _copied(to: str, of: str, size: int) -> str:
+def _copy(to: str, of: str, size: int) -> str:
     if size % 4 == 0:
         return f"  call void @copy_words(ptr {to}, ptr {of}, i64 {size // 4})"
     return f"  call void @copy_bytes(ptr {to}, ptr {of}, i64 {size})"
@@ -142,7 +144,7 @@ def _spread_over(name: str, type: str, size: int, dialect: Dialect) -> list[str]
     """A copy, each thread every 32nd element."""
     return [
         f"define internal void @{name}(ptr %to, ptr %of, i64 %count) #0 {{",
-        *_strided(dialect),
+        *_stride_header(dialect),
         f"  %from = getelementptr {type}, ptr %of, i64 %i",
         f"  %x = load {type}, ptr %from, align {size}",
         f"  %into = getelementptr {type}, ptr %to, i64 %i",
@@ -151,18 +153,18 @@ def _spread_over(name: str, type: str, size: int, dialect: Dialect) -> list[str]
     ]
 
 
-def filled(dialect: Dialect) -> list[str]:
+def fill_with_nan(dialect: Dialect) -> list[str]:
     """NaN everywhere."""
     return [
         "define internal void @fill(ptr %to, i64 %count) #0 {",
-        *_strided(dialect),
+        *_stride_header(dialect),
         "  %into = getelementptr i32, ptr %to, i64 %i",
         "  store i32 -1, ptr %into, align 4",
         *_STRIDE,
     ]
 
 
-def _strided(dialect: Dialect) -> list[str]:
+def _stride_header(dialect: Dialect) -> list[str]:
     return [
         "entry:",
         f"  %t = {dialect.thread}", "  %first = zext i32 %t to i64",

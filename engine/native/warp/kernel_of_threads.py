@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from ..arena import THREADS
 from ..handler import HEAD, POISON
 from .dialect import Dialect
-from .kernel import COUNTER, filled, number_of, of_lane, pointer_of, rows_of, unless_shared
+from .kernel import COUNTER, fill_with_nan, number_of, of_lane, pointer_of, rows_of, unless_shared
 
 _WORDS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
@@ -28,11 +28,11 @@ def kernel_of_threads(
     count = len(inputs) + len(outputs) + 2
     take = [
         line for k, (one, element) in enumerate(zip(inputs, elements, strict=False))
-        for line in _taken(k, one, element, 1 + k, HEAD + k, rows_of(k, inputs, outputs))
+        for line in _take_input(k, one, element, 1 + k, HEAD + k, rows_of(k, inputs, outputs))
     ]  # fmt: skip
     give = [
         line for k, (one, element) in enumerate(zip(outputs, elements[len(inputs) :], strict=True)) if one[1]
-        for line in _given(k, *one, element, 1 + len(inputs) + k, HEAD + len(inputs) + k)
+        for line in _give_output(k, *one, element, 1 + len(inputs) + k, HEAD + len(inputs) + k)
     ]  # fmt: skip
     lines = [
         f"define {dialect.kernel} @lanes({dialect.buffers.format(count=count)} %buffers) #0 {{",
@@ -76,12 +76,14 @@ def kernel_of_threads(
         "  br label %next",
         "}",
         *(line for size in sorted(set(elements)) for line in _copies(size, dialect)),
-        *filled(dialect),
+        *fill_with_nan(dialect),
     ]  # fmt: skip
     return "\n".join(lines)
 
 
-def _taken(k: int, one: tuple[int, int | None], element: int, buffer: int, stride: int, rows: int) -> Iterable[str]:
+def _take_input(
+    k: int, one: tuple[int, int | None], element: int, buffer: int, stride: int, rows: int
+) -> Iterable[str]:
     """Copy an input into the arena; what lanes share is still there from the lane before."""
     offset, size = one
     if size == 0:
@@ -99,7 +101,7 @@ def _taken(k: int, one: tuple[int, int | None], element: int, buffer: int, strid
     yield from unless_shared(name, f"  call void @take{element}(ptr %{name}.to, ptr %{name}, i32 {size // element})")
 
 
-def _given(k: int, offset: int, size: int, element: int, buffer: int, stride: int) -> Iterable[str]:
+def _give_output(k: int, offset: int, size: int, element: int, buffer: int, stride: int) -> Iterable[str]:
     name = f"out{k}"
     yield from of_lane(name, buffer, stride)
     yield f"  %{name}.of = getelementptr i8, ptr %A, i64 {offset * THREADS}"

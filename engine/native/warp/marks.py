@@ -21,7 +21,7 @@ _LABEL = re.compile(r"label %([\w.]+)")
 _PART = re.compile(r"call void @(part\d+)\(")
 
 
-def marked(text: str, dialect: Dialect) -> tuple[str, int]:
+def insert_marks(text: str, dialect: Dialect) -> tuple[str, int]:
     """A program as `spread` wrote it, with marks in the loop that is most of it: at its top, and after EVERY
     instructions, those of a loop within it, which has none, among them. And how many there are."""
     return _Marks(text.split("\n"), dialect.mark).text()

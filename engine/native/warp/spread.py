@@ -74,7 +74,7 @@ class _Spread:
             return
         result, _, rest = stripped.rpartition(" = ") if stripped.startswith("%") else ("", "", stripped)
         op = rest.split(" ", 1)[0]
-        rest = self._named(rest)
+        rest = self._substitute(rest)
         handler = {
             "shufflevector": self._shuffle, "insertelement": self._insert, "extractelement": self._extract,
             "load": self._load, "store": self._store, "call": self._call, "phi": self._phi, "br": self._branch,
@@ -91,7 +91,7 @@ class _Spread:
         elif line == "}":
             self.out.append(line)
             for k in self.phis:
-                self.out[k] = self._named(self.out[k])
+                self.out[k] = self._substitute(self.out[k])
             self.out[self.start : self.start] = self.early
         elif line.startswith("declare"):
             if "masked." not in line:
@@ -155,7 +155,7 @@ class _Spread:
         self.out.append(f"  {register} = {text}")
         return register
 
-    def _named(self, text: str) -> str:
+    def _substitute(self, text: str) -> str:
         return re.sub(r"%v\d+\b", lambda m: self.same.get(m[0], m[0]), text) if self.same else text
 
     def _constant(self, width: int, type: str, elements: Sequence[str]) -> str:
@@ -171,7 +171,7 @@ class _Spread:
             if filled == ["true"] * count + ["false"] * (width - count):
                 return self._new(f"icmp ult i32 %warp.e{width}, {count}")
             bits = sum(1 << k for k, x in enumerate(filled) if x == "true")
-            shifted = self._new(f"lshr i32 {_signed(bits, 32)}, %warp.e{width}")
+            shifted = self._new(f"lshr i32 {_as_signed(bits, 32)}, %warp.e{width}")
             return self._new(f"trunc i32 {shifted} to i1")
         return self._table(type, filled)
 
@@ -187,7 +187,7 @@ class _Spread:
             return x if first == 0 else self._new(f"add {type} {x}, {first}")
         if type == "i32" and width <= 16 and min(numbers) >= 0 and max(numbers) < 16:  # four bits each
             wide = "i32" if width <= 8 else "i64"
-            packed = _signed(sum(x << (4 * k) for k, x in enumerate(numbers)), 32 if width <= 8 else 64)
+            packed = _as_signed(sum(x << (4 * k) for k, x in enumerate(numbers)), 32 if width <= 8 else 64)
             by = self._new(f"shl i32 {e}, 2")
             by = by if wide == "i32" else self._new(f"zext i32 {by} to i64")
             x = self._new(f"lshr {wide} {packed}, {by}")
@@ -456,6 +456,6 @@ def _zero(type: str) -> str:
     return {"float": "0.0", "double": "0.0", "i1": "false", "ptr": "null"}.get(type, "0")
 
 
-def _signed(bits: int, width: int) -> int:
+def _as_signed(bits: int, width: int) -> int:
     """The same bits as LLVM's text has them."""
     return bits - (1 << width) if bits >> (width - 1) else bits

@@ -10,10 +10,10 @@ from jax import Array
 
 from ...library.wawrzynski import acrobot as scene
 from ..closed_forms import Rods
-from ..engines import closed, smooth, tree
-from ..sketches import INK, linked
+from ..engines import formulas, smooth, tree
+from ..sketches import INK, linkage
 from ..starts import uniform
-from ..task import BatchTask, Box, Discrete, Segment
+from ..task import BatchTask, BoxSpace, Discrete, Segment
 
 LINKS = Rods(mass=(1.0, 1.0), centre=(0.5, 0.5), length=(1.0, 1.0), inertia=(1.0, 1.0), upright=False)
 
@@ -41,26 +41,26 @@ def acrobot(*, both: bool = False) -> BatchTask:
             return jnp.clip(action, -1, 1)
         return jnp.stack([jnp.zeros_like(action), jnp.clip(action, 0, 2) - 1], -1)
 
-    def ended(q: Array, v: Array) -> Array:
+    def has_ended(q: Array, v: Array) -> Array:
         return jnp.sin(q[..., 0]) + jnp.sin(q[..., 0] + q[..., 1]) > 1
 
     def sketch(q: np.ndarray) -> list[Segment]:
         mark: Segment = (-2.0, 1.0, 2.0, 1.0, 0.01, INK)
-        return [mark, *linked(0.0, 0.0, np.cumsum(q), (1.0, 1.0), 0.06), (0.0, 0.0, 0.0, 0.0, 0.06, INK)]
+        return [mark, *linkage(0.0, 0.0, np.cumsum(q), (1.0, 1.0), 0.06), (0.0, 0.0, 0.0, 0.0, 0.06, INK)]
 
     return BatchTask(
         name="acrobot",
         description="swing an acrobat's feet above the bar",
         dt=0.2,
         max_steps=500,
-        actions=Box.of(1.0, 1.0) if both else Discrete(3),
-        observations=Box.of(1.0, 1.0, 1.0, 1.0, inf, inf),
+        actions=BoxSpace.of(1.0, 1.0) if both else Discrete(3),
+        observations=BoxSpace.of(1.0, 1.0, 1.0, 1.0, inf, inf),
         start=start,
         observe=observe,
         push=push,
-        reward=lambda q, v, push, q_next, v_next: jnp.where(ended(q_next, v_next), 0.0, -1.0).astype(q.dtype),
-        ended=ended,
-        engines=smooth(0.2, 20, closed=closed(LINKS), tree=tree(scene())),
+        reward=lambda q, v, push, q_next, v_next: jnp.where(has_ended(q_next, v_next), 0.0, -1.0).astype(q.dtype),
+        ended=has_ended,
+        engines=smooth(0.2, 20, closed=formulas(LINKS), tree=tree(scene())),
         sketch=sketch,
         window=(-2.3, 2.3, -2.3, 2.3),
     )

@@ -7,8 +7,8 @@ from math import radians
 from ...library.wawrzynski import cart_double_pendulum as double_scene
 from ...library.wawrzynski import cart_triple_pendulum as triple_scene
 from ..closed_forms import Rods
-from ..engines import closed, smooth, tree
-from ..task import BatchTask, Box
+from ..engines import formulas, smooth, tree
+from ..task import BatchTask, BoxSpace
 from .carts import along, cart_task
 
 DOUBLE = Rods(
@@ -40,12 +40,12 @@ def cart_double_pendulum(*, swing_up: bool = False) -> BatchTask:
     The object is Bogdanov's (2004); the text bounds neither force nor track. 0.02 s, 500 steps; rewards and
     observations are those of `cart_task`; starts within 0.02.
     """
-    force = Box.of(20.0)
+    force = BoxSpace.of(20.0)
     return cart_task(
         "cart_double_pendulum",
         "swing two links up on a cart" if swing_up else "keep two links upright on a cart",
         rods=DOUBLE,
-        engines=smooth(0.02, 16 if swing_up else 4, closed=closed(DOUBLE), tree=tree(double_scene())),
+        engines=smooth(0.02, 16 if swing_up else 4, closed=formulas(DOUBLE), tree=tree(double_scene())),
         dt=0.02,
         max_steps=500,
         actions=force,
@@ -60,12 +60,12 @@ def cart_triple_pendulum(*, friction: bool = True) -> BatchTask:
 
     The text bounds neither voltage nor track. 0.01 s, 1000 steps, reward 1 a step; starts within 0.01.
     """
-    voltage, rods = Box.of(2.0), triple(friction)
+    voltage, rods = BoxSpace.of(2.0), triple(friction)
     return cart_task(
         "cart_triple_pendulum",
         "keep three links upright on a cart",
         rods=rods,
-        engines=smooth(0.01, 4, closed=closed(rods), tree=tree(triple_scene(friction=friction), rods.loss)),
+        engines=smooth(0.01, 4, closed=formulas(rods), tree=tree(triple_scene(friction=friction), rods.loss)),
         dt=0.01,
         max_steps=1000,
         actions=voltage,

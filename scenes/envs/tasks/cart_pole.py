@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from ...library.wawrzynski import cart_pole as scene
 from ..closed_forms import Rods
-from ..engines import closed, smooth, tree
-from ..task import BatchTask, Box, Discrete
+from ..engines import formulas, smooth, tree
+from ..task import BatchTask, BoxSpace, Discrete
 from .carts import along, cart_task
 
 FORCE = 10.0  # [N]
@@ -29,7 +29,7 @@ def rods(friction: bool) -> Rods:
 def common(friction: bool) -> dict[str, Any]:
     """Arguments of `cart_task` that both tasks share."""
     own = rods(friction)
-    ways = smooth(PERIOD, 2, closed=closed(own), tree=tree(scene(friction=friction)))
+    ways = smooth(PERIOD, 2, closed=formulas(own), tree=tree(scene(friction=friction)))
     return {"rods": own, "engines": ways, "dt": PERIOD, "max_steps": 500, "start": 0.05}
 
 
@@ -54,7 +54,7 @@ def cart_pole_swing_up(*, friction: bool = True) -> BatchTask:
 
     After Doya (2000), whose reward is cos theta; here (1 + cos theta)/2, so that leaving the track never pays.
     """
-    force = Box.of(FORCE)
+    force = BoxSpace.of(FORCE)
     return cart_task(
         "cart_pole_swing_up",
         "swing a pole up on a cart",

@@ -12,7 +12,7 @@ from jax import Array
 from ..closed_forms import Rods
 from ..sketches import on_a_cart
 from ..starts import uniform
-from ..task import Advance, BatchTask, Box, Discrete
+from ..task import Advance, BatchTask, BoxSpace, Discrete
 
 
 def cart_task(
@@ -23,7 +23,7 @@ def cart_task(
     engines: Mapping[str, Callable[[Any], Advance]],
     dt: float,
     max_steps: int,
-    actions: Box | Discrete,
+    actions: BoxSpace | Discrete,
     force: Callable[[Array], Array],
     start: float,
     tilt: float | None = None,
@@ -56,7 +56,7 @@ def cart_task(
         tip = (jnp.cos(jnp.cumsum(q_next[..., 1:], -1)) * jnp.array(rods.length, q.dtype)).sum(-1)
         return (1 + tip / high) / 2
 
-    def ended(q: Array, v: Array) -> Array:
+    def has_ended(q: Array, v: Array) -> Array:
         off = abs(q[..., 0]) > track
         return off if tilt is None else off | (abs(jnp.cumsum(q[..., 1:], -1)) > tilt).any(-1)
 
@@ -71,18 +71,18 @@ def cart_task(
         dt=dt,
         max_steps=max_steps,
         actions=actions,
-        observations=Box.of(inf, inf, *angles, *[inf] * n),
+        observations=BoxSpace.of(inf, inf, *angles, *[inf] * n),
         start=begin,
         observe=observe,
         push=push,
         reward=reward,
-        ended=ended,
+        ended=has_ended,
         engines=engines,
         sketch=lambda q: on_a_cart(q, rods.length, track),
         window=(-track - 0.2, track + 0.2, -1.3 * high, 1.3 * high),
     )
 
 
-def along(box: Box, gain: float = 1.0) -> Callable[[Array], Array]:
+def along(box: BoxSpace, gain: float = 1.0) -> Callable[[Array], Array]:
     """An action (..., 1), clipped to its box, as a force."""
     return lambda action: gain * jnp.clip(action[..., 0], box.low[0], box.high[0])

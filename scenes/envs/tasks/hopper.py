@@ -19,7 +19,7 @@ from ...library.hopper import hopper as scene
 from ...spec import SceneSpec
 from ..sketches import INK, LINKS
 from ..starts import uniform
-from ..task import Advance, BatchTask, Box, Segment
+from ..task import Advance, BatchTask, BoxSpace, Segment
 
 PERIOD = 1 / 60  # [s]
 LOW, TILT = 0.36, 0.8  # [m], [rad] of the hip and the body, where it has fallen: before the body touches the ground
@@ -46,8 +46,8 @@ def hopper(*, friction: float = 0.9, damping: float = 5.0) -> BatchTask:
         description="hop on one leg, as fast as may be",
         dt=PERIOD,
         max_steps=600,
-        actions=Box.of(1.0, 1.0),
-        observations=Box.of(*(inf,) * 9),
+        actions=BoxSpace.of(1.0, 1.0),
+        observations=BoxSpace.of(*(inf,) * 9),
         start=start,
         observe=lambda q, v: jnp.concatenate([q[..., 2:3], q[..., :1], q[..., 3:], v], -1),
         push=_push,
@@ -99,7 +99,7 @@ def _sketch(q: np.ndarray) -> list[Segment]:
     along = np.array((np.sin(pitch + hip), -np.cos(pitch + hip)))
     knee, foot = 0.3 * along, (LEG + leg) * along
 
-    def drawn(a: np.ndarray, b: np.ndarray, radius: float, colour: tuple[float, float, float]) -> Segment:
+    def segment(a: np.ndarray, b: np.ndarray, radius: float, colour: tuple[float, float, float]) -> Segment:
         return float(a[0]), float(a[1]) + z, float(b[0]), float(b[1]) + z, radius, colour
 
     ground: Segment = (-1.5, -0.02, 1.5, -0.02, 0.02, INK)
@@ -107,6 +107,6 @@ def _sketch(q: np.ndarray) -> list[Segment]:
         (m - x % 0.5, -0.12, m - x % 0.5, -0.02, 0.01, INK) for m in np.arange(-1.0, 1.6, 0.5).tolist()
     ]
     return [
-        ground, *marks, drawn(foot, knee, 0.02, LINKS[2]), drawn(foot, foot, FOOT, LINKS[2]),
-        drawn(0 * knee, knee, 0.035, LINKS[1]), drawn(-nose, nose, TRUNK, LINKS[0]),
+        ground, *marks, segment(foot, knee, 0.02, LINKS[2]), segment(foot, foot, FOOT, LINKS[2]),
+        segment(0 * knee, knee, 0.035, LINKS[1]), segment(-nose, nose, TRUNK, LINKS[0]),
     ]  # fmt: skip

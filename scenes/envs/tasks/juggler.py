@@ -56,7 +56,7 @@ def juggler(*, balls: int = 1, restitution: float = 0.9, friction: float = 0.2) 
         ball = jnp.concatenate([q[1:, 1:], v[1:, 1:]], -1)
         return jnp.concatenate([q[0], v[0], ball.reshape(-1), s.command[None]])
 
-    def ended(s: Period) -> Array:
+    def has_ended(s: Period) -> Array:
         q = s.q.reshape(-1, 3)[1:]
         return ((q[:, 2] < LOW) | (jnp.abs(q[:, 1]) > ASIDE)).any()
 
@@ -71,7 +71,7 @@ def juggler(*, balls: int = 1, restitution: float = 0.9, friction: float = 0.2) 
         command=lambda key: jax.random.uniform(key, minval=0.5, maxval=1.0),
         observe=observe,
         reward=lambda s: jnp.exp(-10 * jnp.abs(apex(s) - s.command)).mean() - 1e-5 * (s.action[1:] ** 2).sum(),
-        ended=ended,
+        ended=has_ended,
         info=lambda s: {"apex": apex(s)},
         options=Options(max_dt=0.02),
         sketch=sketch,

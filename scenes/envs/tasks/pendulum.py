@@ -10,10 +10,10 @@ from jax import Array
 
 from ...library.wawrzynski import wawrzynski_pendulum as scene
 from ..closed_forms import Rods
-from ..engines import closed, planar, smooth, tree
-from ..sketches import INK, linked
+from ..engines import formulas, planar, smooth, tree
+from ..sketches import INK, linkage
 from ..starts import uniform
-from ..task import BatchTask, Box, Segment
+from ..task import BatchTask, BoxSpace, Segment
 
 ROD = Rods(mass=(1.0,), centre=(1.0,), length=(1.0,), inertia=(0.0,), gravity=1.0)
 
@@ -25,7 +25,7 @@ def pendulum(*, effort: float = 0.225) -> BatchTask:
     (cos theta, sin theta, theta'), are those of gymnasium's Pendulum-v1; so is the start anywhere on the circle,
     here with a rate within 0.25. A period is 0.1, an episode 400 of them; it never ends before.
     """
-    torque = Box.of(effort)
+    torque = BoxSpace.of(effort)
 
     def start(key: Array) -> tuple[Array, Array]:
         drawn = uniform(key, pi, 0.25)
@@ -36,7 +36,7 @@ def pendulum(*, effort: float = 0.225) -> BatchTask:
         return -(theta**2 + 0.1 * v[..., 0] ** 2 + 0.001 * push[..., 0] ** 2)
 
     def sketch(q: np.ndarray) -> list[Segment]:
-        return [*linked(0.0, 0.0, pi / 2 - q, (1.0,), 0.05), (0.0, 0.0, 0.0, 0.0, 0.06, INK)]
+        return [*linkage(0.0, 0.0, pi / 2 - q, (1.0,), 0.05), (0.0, 0.0, 0.0, 0.0, 0.06, INK)]
 
     return BatchTask(
         name="pendulum",
@@ -44,13 +44,13 @@ def pendulum(*, effort: float = 0.225) -> BatchTask:
         dt=0.1,
         max_steps=400,
         actions=torque,
-        observations=Box.of(1.0, 1.0, inf),
+        observations=BoxSpace.of(1.0, 1.0, inf),
         start=start,
         observe=lambda q, v: jnp.concatenate([jnp.cos(q), jnp.sin(q), v], -1),
         push=lambda action: jnp.clip(action, -effort, effort),
         reward=reward,
         ended=lambda q, v: jnp.zeros(q.shape[:-1], bool),
-        engines=smooth(0.1, 2, closed=closed(ROD), planar=planar(ROD), tree=tree(scene(effort=effort))),
+        engines=smooth(0.1, 2, closed=formulas(ROD), planar=planar(ROD), tree=tree(scene(effort=effort))),
         sketch=sketch,
         window=(-1.3, 1.3, -1.3, 1.3),
     )

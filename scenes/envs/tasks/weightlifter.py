@@ -10,10 +10,10 @@ from jax import Array
 
 from ...library.wawrzynski import weightlifter as scene
 from ..closed_forms import Rods
-from ..engines import closed, planar, smooth, tree
-from ..sketches import INK, linked
+from ..engines import formulas, planar, smooth, tree
+from ..sketches import INK, linkage
 from ..starts import uniform
-from ..task import BatchTask, Box, Segment
+from ..task import BatchTask, BoxSpace, Segment
 
 GRAVITY = 9.81
 
@@ -34,7 +34,7 @@ def weightlifter(*, weight: float = 1.0, strength: float = 0.5) -> BatchTask:
     """
     if not (weight > 0 and strength > 0):
         raise ValueError(f"weightlifter: weight {weight} kg and strength {strength} must be positive")
-    torques = Box.of(*efforts(weight, strength))
+    torques = BoxSpace.of(*efforts(weight, strength))
     bound = np.array(torques.high)
     rods = Rods(mass=(1.0, 1.0, weight), centre=(1.0,) * 3, length=(1.0,) * 3, inertia=(0.0,) * 3, upright=False)
 
@@ -47,7 +47,7 @@ def weightlifter(*, weight: float = 1.0, strength: float = 0.5) -> BatchTask:
         return (1 + height / 3) / 2 - 0.05 * ((push / bound.astype(q.dtype)) ** 2).mean(-1)
 
     def sketch(q: np.ndarray) -> list[Segment]:
-        arm = linked(0.0, 0.0, np.cumsum(q), (1.0,) * 3, 0.06)
+        arm = linkage(0.0, 0.0, np.cumsum(q), (1.0,) * 3, 0.06)
         x, y = arm[-1][2:4]
         return [*arm, (0.0, 0.0, 0.0, 0.0, 0.08, INK), (x, y, x, y, 0.15, INK)]
 
@@ -57,13 +57,13 @@ def weightlifter(*, weight: float = 1.0, strength: float = 0.5) -> BatchTask:
         dt=0.02,
         max_steps=500,
         actions=torques,
-        observations=Box.of(*[1.0] * 6, *[inf] * 3),
+        observations=BoxSpace.of(*[1.0] * 6, *[inf] * 3),
         start=start,
         observe=lambda q, v: jnp.concatenate([jnp.cos(q), jnp.sin(q), v], -1),
         push=lambda action: jnp.clip(action, -bound.astype(action.dtype), bound.astype(action.dtype)),
         reward=reward,
         ended=lambda q, v: jnp.zeros(q.shape[:-1], bool),
-        engines=smooth(0.02, 10, closed=closed(rods), planar=planar(rods), tree=tree(scene(weight=weight))),
+        engines=smooth(0.02, 10, closed=formulas(rods), planar=planar(rods), tree=tree(scene(weight=weight))),
         sketch=sketch,
         window=(-3.4, 3.4, -3.4, 3.4),
     )

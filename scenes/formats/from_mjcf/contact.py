@@ -20,7 +20,7 @@ from .ledger import Ledger
 LAYERS = 32
 
 
-class Contact(NamedTuple):
+class ContactProperties(NamedTuple):
     """Layers (group, mask), friction and material of each geom that may touch something; and the rules."""
 
     layers: dict[int, tuple[int, int]]
@@ -41,13 +41,13 @@ class Alike(NamedTuple):
     partners: frozenset[int]
 
 
-def read_contact(file: Compiled, ledger: Ledger) -> Contact:
+def read_contact(file: Compiled, ledger: Ledger) -> ContactProperties:
     if {"contact", "constraint"} & file.off:
         ledger.note("ignored", "all geoms", "", "the file switches contact off")
-        return Contact({}, {}, ())
+        return ContactProperties({}, {}, ())
     layers = _layers(file, _partners(file), ledger)
     materials, rules = _materials(file, layers)
-    return Contact(layers, materials, rules)
+    return ContactProperties(layers, materials, rules)
 
 
 def _partners(file: Compiled) -> dict[int, frozenset[int]]:

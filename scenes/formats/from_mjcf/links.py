@@ -19,7 +19,7 @@ from ...joint_specs import Fixed, Floating, Prismatic, Revolute, Spherical
 from ...spec import LinkSpec
 from .compiled import BALL, FREE, HINGE, SLIDE, Compiled
 from .ledger import Ledger
-from .motors import Drive
+from .motors import ActuatorEffect
 
 IDENTITY = np.eye(4)[0]
 NOUNS = {FREE: "free joint", BALL: "ball joint", SLIDE: "slide joint", HINGE: "hinge joint"}
@@ -39,7 +39,7 @@ class BodyFrame(NamedTuple):
 
 
 def read_links(
-    file: Compiled, drives: dict[int, Drive], shapes: Callable[[int, Array], list[Shape]], ledger: Ledger
+    file: Compiled, drives: dict[int, ActuatorEffect], shapes: Callable[[int, Array], list[Shape]], ledger: Ledger
 ) -> tuple[tuple[LinkSpec, ...], list[BodyFrame]]:
     """Links of all bodies that move, parents first, and the pose of every body.
 
@@ -56,8 +56,8 @@ def read_links(
         at = np.zeros(3)  # origin of the link so far, in the body's axes
         chain: list[dict[str, Any]] = []
         for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
-            fields, at = _jointed(file, j, frame, at, ledger)
-            joint = _joint(file, j, drives.get(j, Drive()), ledger)
+            fields, at = _joint_fields(file, j, frame, at, ledger)
+            joint = _joint(file, j, drives.get(j, ActuatorEffect()), ledger)
             name = f"{file.name('body', b)}/{file.name('joint', j)}"
             chain.append({"name": name, "parent": frame.owner, "joint": joint, "mass": 0.0} | fields)
             frame = BodyFrame(name)
@@ -116,7 +116,7 @@ def _in_root_frame(file: Compiled, b: int, root: int) -> MassProperties:
     return mass
 
 
-def _jointed(file: Compiled, j: int, frame: BodyFrame, at: Array, ledger: Ledger) -> tuple[dict[str, Any], Array]:
+def _joint_fields(file: Compiled, j: int, frame: BodyFrame, at: Array, ledger: Ledger) -> tuple[dict[str, Any], Array]:
     """Pose of the joint's frame and start of its link; the link's origin in the body's axes (3,).
 
     frame, at: the body's frame before the joint moves it (or the link so far, and its origin in the body's axes).
@@ -157,7 +157,7 @@ def _limits(file: Compiled, j: int) -> Array | None:
     return file.m.jnt_range[j] if file.m.jnt_limited[j] and not {"limit", "constraint"} & file.off else None
 
 
-def _joint(file: Compiled, j: int, drive: Drive, ledger: Ledger) -> Any:
+def _joint(file: Compiled, j: int, drive: ActuatorEffect, ledger: Ledger) -> Any:
     m, dof = file.m, file.m.jnt_dofadr[j]
     common: dict[str, Any] = {"damping": drive.damping, "loss": 0.0}
     if not {"damper", "passive"} & file.off:

@@ -22,7 +22,7 @@ NO_BIAS, LINEAR_BIAS = 0, 1  # mjtBias
 DIRECT, INTEGRATOR, FILTERS = 0, 1, (2, 3)  # mjtDyn
 
 
-class Drive(NamedTuple):
+class ActuatorEffect(NamedTuple):
     """The effect of a joint's actuators: a motor, and the armature and damping of their rotors."""
 
     motor: Motor | None = None
@@ -30,7 +30,7 @@ class Drive(NamedTuple):
     damping: float = 0.0
 
 
-class Law(NamedTuple):
+class TorqueLaw(NamedTuple):
     """torque = clip(scale u + constant - kp q - kd v, -effort, effort); u: the control at the start."""
 
     scale: float
@@ -42,10 +42,10 @@ class Law(NamedTuple):
     actuator: int
 
 
-def read_motors(file: Compiled, ledger: Ledger) -> tuple[dict[int, Drive], tuple[Actuator, ...]]:
+def read_motors(file: Compiled, ledger: Ledger) -> tuple[dict[int, ActuatorEffect], tuple[Actuator, ...]]:
     """Drives by joint; and the actuators that these motors represent."""
     m = file.m
-    laws: dict[int, list[Law]] = {}
+    laws: dict[int, list[TorqueLaw]] = {}
     rotors: dict[int, Array] = {}
     many = m.nu != getattr(m, "nactuator", m.nu) or m.nu != getattr(m, "nout", m.nu)
     for i in range(getattr(m, "nactuator", m.nu)):
@@ -61,19 +61,19 @@ def read_motors(file: Compiled, ledger: Ledger) -> tuple[dict[int, Drive], tuple
             laws.setdefault(j, []).extend([law] if law else [])
         else:
             _elsewhere(file, i, ledger)
-    drives = {j: Drive(_motor(file, j, laws[j], ledger), *rotors[j].tolist()) for j in laws}
+    drives = {j: ActuatorEffect(_motor(file, j, laws[j], ledger), *rotors[j].tolist()) for j in laws}
     driven = sorted((law.actuator, j, law, _gain(laws[j])) for j in laws for law in laws[j])
     return drives, tuple(_actuator(file, j, law, gain) for _, j, law, gain in driven)
 
 
-def _gain(laws: list[Law]) -> float:
+def _gain(laws: list[TorqueLaw]) -> float:
     """The gain of a joint's motor."""
     return sum(law.kp for law in laws) or sum(law.kd for law in laws) or 1.0
 
 
-def _actuator(file: Compiled, j: int, law: Law, gain: float) -> Actuator:
+def _actuator(file: Compiled, j: int, law: TorqueLaw, gain: float) -> Actuator:
     m, i = file.m, law.actuator
-    lower, upper = m.actuator_ctrlrange[i].tolist() if _clamped(file, i) else (-np.inf, np.inf)
+    lower, upper = m.actuator_ctrlrange[i].tolist() if _is_clamped(file, i) else (-np.inf, np.inf)
     name = m.actuator(i).name or file.name("joint", j)
     return Actuator(name, file.link_of(j), 0, lower, upper, law.scale / gain, law.constant / gain)
 
@@ -94,7 +94,7 @@ def _elsewhere(file: Compiled, i: int, ledger: Ledger) -> None:
         ledger.refuse("actuator", "actuator", name, why)
 
 
-def _law(file: Compiled, i: int, ledger: Ledger) -> Law | None:
+def _law(file: Compiled, i: int, ledger: Ledger) -> TorqueLaw | None:
     """The law of one actuator of a joint; None: it exerts no force, or is refused."""
     m, name = file.m, file.name("actuator", i)
     gear, gain = m.actuator_gear[i, 0], m.actuator_gainprm[i]
@@ -104,30 +104,30 @@ def _law(file: Compiled, i: int, ledger: Ledger) -> Law | None:
     if not (fixed and linear and m.actuator_dyntype[i] in (DIRECT, INTEGRATOR, *FILTERS)):
         ledger.refuse("actuator", "actuator", name, "its law is neither a torque nor a spring and damper to a target")
         return None
-    u = _clipped(file.ctrl[i], _clamped(file, i), m.actuator_ctrlrange[i])
+    u = _clamp(file.ctrl[i], _is_clamped(file, i), m.actuator_ctrlrange[i])
     if m.actuator_dyntype[i] != DIRECT or np.any(file.value("actuator_delay", i)):
         why = "it acts at once: its activation or delay is left out, and u is what it would come to"
         ledger.note("approximated", "actuator", name, why)
-        u = _clipped(0.0, m.actuator_actlimited[i], m.actuator_actrange[i])
+        u = _clamp(0.0, m.actuator_actlimited[i], m.actuator_actrange[i])
     effort = np.inf
     if m.actuator_forcelimited[i]:
         effort = abs(gear) * _bound(m.actuator_forcerange[i], name, ledger)
-    if bias.any() and _clamped(file, i):
+    if bias.any() and _is_clamped(file, i):
         ledger.note("ignored", "control range of actuator", name, "its motor takes any target")
-    elif _clamped(file, i):
+    elif _is_clamped(file, i):
         effort = min(effort, abs(gear * gain[0]) * _bound(m.actuator_ctrlrange[i], name, ledger))
     if gear == 0 or effort == 0:
         ledger.note("ignored", "actuator", name, "its gear or its limits leave it no force")
         return None
-    return Law(gear * gain[0], gear * bias[0], -bias[1] * gear**2, -bias[2] * gear**2, effort, u, i)
+    return TorqueLaw(gear * gain[0], gear * bias[0], -bias[1] * gear**2, -bias[2] * gear**2, effort, u, i)
 
 
-def _clamped(file: Compiled, i: int) -> bool:
+def _is_clamped(file: Compiled, i: int) -> bool:
     """Return whether an actuator's control is clamped to its range."""
     return bool(file.m.actuator_ctrllimited[i]) and "clampctrl" not in file.off
 
 
-def _clipped(u: float, limited: bool, interval: Array) -> float:
+def _clamp(u: float, limited: bool, interval: Array) -> float:
     return float(np.clip(u, *interval)) if limited else float(u)
 
 
@@ -139,7 +139,7 @@ def _bound(interval: Array, name: str, ledger: Ledger) -> float:
     return float(np.abs(interval).max())
 
 
-def _motor(file: Compiled, j: int, laws: list[Law], ledger: Ledger) -> Motor | None:
+def _motor(file: Compiled, j: int, laws: list[TorqueLaw], ledger: Ledger) -> Motor | None:
     """One motor for all actuators of a joint: the sum of their laws."""
     m, joint = file.m, file.name("joint", j)
     if not laws:

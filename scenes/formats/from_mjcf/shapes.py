@@ -11,7 +11,7 @@ from ....collision.poses import Array, rotation_matrix
 from ....collision.shapes import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Heightfield, Mesh, Shape, Sphere
 from ...spec import PlaneSpec, StaticSpec
 from .compiled import Compiled
-from .contact import Contact
+from .contact import ContactProperties
 from .ledger import Ledger
 from .links import BodyFrame
 
@@ -19,7 +19,7 @@ PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)  
 NOUNS = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "signed distance field")
 
 
-def shapes_of(file: Compiled, body: int, origin: Array, contact: Contact, ledger: Ledger) -> list[Shape]:
+def shapes_of(file: Compiled, body: int, origin: Array, contact: ContactProperties, ledger: Ledger) -> list[Shape]:
     """Shapes of a body in the frame of its link, whose origin is in the body's axes (3,); planes are left out."""
     first, count = file.m.body_geomadr[body], file.m.body_geomnum[body]
     geoms = [g for g in range(first, first + count) if g in contact.layers and file.m.geom_type[g] != PLANE]
@@ -27,7 +27,7 @@ def shapes_of(file: Compiled, body: int, origin: Array, contact: Contact, ledger
 
 
 def statics_of(
-    file: Compiled, frames: list[BodyFrame], contact: Contact, ledger: Ledger
+    file: Compiled, frames: list[BodyFrame], contact: ContactProperties, ledger: Ledger
 ) -> tuple[tuple[PlaneSpec | StaticSpec, ...], dict[int, list[str]]]:
     """Static geometry, and its names by body."""
     m, statics, owners = file.m, [], {}
@@ -52,7 +52,7 @@ def _static_name(file: Compiled, b: int) -> str:
     return file.name("body", b) if b else "worldbody"  # "world" is Carom's name of the world itself
 
 
-def _shape(file: Compiled, g: int, origin: Array, contact: Contact, ledger: Ledger) -> Shape | None:
+def _shape(file: Compiled, g: int, origin: Array, contact: ContactProperties, ledger: Ledger) -> Shape | None:
     m, kind, name = file.m, file.m.geom_type[g], file.name("geom", g)
     common = contact.of(g) | {"position": m.geom_pos[g] - origin, "quaternion": m.geom_quat[g]}
     size = m.geom_size[g]

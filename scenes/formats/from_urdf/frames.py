@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....collision.poses import Array, from_axis_angle, quaternion_product, rotation_matrix
-from .nodes import Node
+from .nodes import XmlElement
 
 NOWHERE = (0.0, 0.0, 0.0)
 
@@ -32,7 +32,7 @@ def rotation(axis: Array, angle: float) -> Pose:
     return Pose(np.zeros(3), np.array(from_axis_angle((axis[0], axis[1], axis[2]), angle)))
 
 
-def read_origin(node: Node) -> Pose:
+def read_origin(node: XmlElement) -> Pose:
     """The pose of a joint, inertial or collision. rpy [rad]: rotations about the outer x, y and z, in order."""
     origin = node.first("origin")
     if origin is None:

@@ -13,7 +13,7 @@ from ...joint_specs import Fixed, Floating, Joint, Motor, Planar, Prismatic, Rev
 from ...loop_specs import Gear
 from ...spec import LoopSpec
 from .frames import Pose, read_origin, rotation, translation
-from .nodes import Node
+from .nodes import XmlElement
 from .notes import Notes
 from .tree import nearest
 
@@ -38,13 +38,13 @@ class JointReader:
     given: the caller's coordinates at the start, by the joint's name.  gears: those of joints that follow another.
     """
 
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, XmlElement]
     notes: Notes
     mimic: str
     given: Mapping[str, float]
     gears: list[LoopSpec] = field(default_factory=list)
 
-    def read(self, node: Node) -> JointAtPose:
+    def read(self, node: XmlElement) -> JointAtPose:
         name, kind, pose = node.text("name"), node.text("type"), read_origin(node)
         if kind not in KINDS:
             node.fail(f'the type of joint "{name}" is {kind!r}; it must be one of {", ".join(KINDS)}')
@@ -62,7 +62,7 @@ class JointReader:
             return JointAtPose(Floating(**_passive(node)), pose)
         return JointAtPose(Planar(_axis(node), **_passive(node)), pose)
 
-    def _one_dof(self, node: Node, name: str, kind: str, pose: Pose) -> JointAtPose:
+    def _one_dof(self, node: XmlElement, name: str, kind: str, pose: Pose) -> JointAtPose:
         axis, limits, start = _axis(node), self._limits(node), self._start(node, name)
         numbers, slides = _passive(node) | self._motor(node), kind == "prismatic"
         rigid = self._is_fixed(node, name, start, limits)
@@ -71,7 +71,7 @@ class JointReader:
             return JointAtPose(Fixed(), pose @ (translation(along * start) if slides else rotation(along, start)))
         return JointAtPose((Prismatic if slides else Revolute)(axis, limits, **numbers), pose, start or None)
 
-    def _is_fixed(self, node: Node, name: str, start: float, limits: tuple[float, float] | None) -> bool:
+    def _is_fixed(self, node: XmlElement, name: str, start: float, limits: tuple[float, float] | None) -> bool:
         """Return whether it does not move in Carom; notes the outcome of the joint."""
         kind, limit, note = node.text("type"), node.first("limit"), self.notes.add
         follows = node.first("mimic")
@@ -100,12 +100,12 @@ class JointReader:
             note("taken", node, self.what)
         return False
 
-    def _stops(self, node: Node) -> bool:
+    def _stops(self, node: XmlElement) -> bool:
         """Return whether a joint cannot move because its limits are equal."""
         limits = self._limits(node)
         return limits is not None and limits[0] == limits[1]
 
-    def _limits(self, node: Node) -> tuple[float, float] | None:
+    def _limits(self, node: XmlElement) -> tuple[float, float] | None:
         limit = node.first("limit")
         if limit is None or node.text("type") == "continuous":
             return None
@@ -118,7 +118,7 @@ class JointReader:
             lower, upper = upper, lower
         return (lower, upper) if lower or upper else None
 
-    def _motor(self, node: Node) -> dict[str, Any]:
+    def _motor(self, node: XmlElement) -> dict[str, Any]:
         """A motor with the bound of the joint's effort."""
         limit = node.first("limit")
         effort = 0.0 if limit is None else limit.number("effort", 0.0, finite=False)
@@ -126,7 +126,7 @@ class JointReader:
             self.notes.add("ignored", limit, f"effort {effort:g} of {self.what}", "a bound is positive: there is none")
         return {"motor": Motor(effort=effort)} if 0 < effort < np.inf else {}
 
-    def _start(self, node: Node, name: str) -> float:
+    def _start(self, node: XmlElement, name: str) -> float:
         """Coordinate at the start: the caller's, that of the joint it follows, or the one nearest to 0."""
         follows = node.first("mimic")
         if name in self.given:
@@ -151,7 +151,7 @@ class JointReader:
         return value if limits is None else min(max(value, limits[0]), limits[1])
 
 
-def _axis(node: Node) -> tuple[float, ...]:
+def _axis(node: XmlElement) -> tuple[float, ...]:
     written = node.first("axis")
     if written is None:
         return X_AXIS
@@ -161,7 +161,7 @@ def _axis(node: Node) -> tuple[float, ...]:
     return tuple(axis.tolist())
 
 
-def _passive(node: Node) -> dict[str, Any]:
+def _passive(node: XmlElement) -> dict[str, Any]:
     dynamics = node.first("dynamics")
     if dynamics is None:
         return {}

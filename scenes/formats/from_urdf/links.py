@@ -16,7 +16,7 @@ from ...compiling.check import SceneError
 from ...compiling.mesh_parts import mesh_parts
 from .frames import read_origin
 from .meshes import find_mesh
-from .nodes import Node
+from .nodes import XmlElement
 from .notes import Notes
 
 ROBOT_LAYER = 2  # of shapes that must not touch each other
@@ -25,7 +25,7 @@ TIMES_ONE = (1.0, 1.0, 1.0)
 NO_FILE = "there is no such file, so that nothing collides in its place: give package_dirs, where packages lie"
 
 
-def read_inertial(link: Node) -> dict[str, Any]:
+def read_inertial(link: XmlElement) -> dict[str, Any]:
     """mass [kg], com (3,) [m] and inertia (3, 3) about com [kg m^2], in the link's frame."""
     inertial = link.first("inertial")
     if inertial is None:
@@ -57,13 +57,13 @@ class ShapeReader:
     missing: int = 0  # meshes that could not be used
     _tried: dict[tuple[Any, ...], str | None] = field(default_factory=dict)
 
-    def read(self, link: Node) -> tuple[Shape, ...]:
+    def read(self, link: XmlElement) -> tuple[Shape, ...]:
         found = [
             self._shape(f'link "{link.text("name")}", collision {k}', c) for k, c in enumerate(link.all("collision"))
         ]
         return tuple(shape for shape in found if shape is not None)
 
-    def _shape(self, what: str, collision: Node) -> Shape | None:
+    def _shape(self, what: str, collision: XmlElement) -> Shape | None:
         geometry, pose = collision.only("geometry"), read_origin(collision)
         collision.optional("name")
         pose_fields: dict[str, Any] = {"position": pose.position, "quaternion": pose.quaternion}
@@ -89,7 +89,7 @@ class ShapeReader:
         self.missing += 1
         return None
 
-    def _mesh(self, what: str, node: Node, pose_fields: dict[str, Any]) -> Shape | None:
+    def _mesh(self, what: str, node: XmlElement, pose_fields: dict[str, Any]) -> Shape | None:
         written = node.text("filename")
         what = f"{what} (mesh {written})"
         scale = node.numbers("scale", 3, TIMES_ONE)
@@ -112,12 +112,12 @@ class ShapeReader:
         return shape
 
 
-def _box(node: Node, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
+def _box(node: XmlElement, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
     size = node.numbers("size", 3)
     return Box([x / 2 for x in size], **pose_fields), size
 
 
-def _sphere(node: Node, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
+def _sphere(node: XmlElement, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
     radius = node.number("radius")
     return Sphere(radius, **pose_fields), (radius,)
 
@@ -125,7 +125,7 @@ def _sphere(node: Node, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float
 def _along_z(kind: type[Cylinder] | type[Capsule]) -> Callable[..., tuple[Shape, tuple[float, ...]]]:
     """A reader of shapes along z.  length: that of the cylindrical part."""
 
-    def make(node: Node, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
+    def make(node: XmlElement, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
         radius, length = node.number("radius"), node.number("length")
         return kind(radius, length / 2, **pose_fields), (radius, length)
 

@@ -19,11 +19,13 @@ from ...compiling.inertia import link_mass
 from ...joint_specs import Fixed, Floating
 from ...spec import LinkSpec
 from .frames import Pose, translation
-from .nodes import Node
+from .nodes import XmlElement
 from .notes import Notes
 
 
-def sound_masses(links: list[LinkSpec], nodes: Mapping[str, Node], notes: Notes, inertias: str) -> tuple[LinkSpec, ...]:
+def sound_masses(
+    links: list[LinkSpec], nodes: Mapping[str, XmlElement], notes: Notes, inertias: str
+) -> tuple[LinkSpec, ...]:
     """The links, each with a mass that compile_scene accepts; other masses are noted as refused.
 
     links: parents first.  inertias: "nearest" replaces impossible inertias, "refuse" refuses them.
@@ -47,7 +49,7 @@ def sound_masses(links: list[LinkSpec], nodes: Mapping[str, Node], notes: Notes,
 
 def _one_body(
     first: LinkSpec, others: list[LinkSpec], carriers: Mapping[str, tuple[str, Pose]],
-    nodes: Mapping[str, Node], notes: Notes, inertias: str,
+    nodes: Mapping[str, XmlElement], notes: Notes, inertias: str,
 ) -> list[LinkSpec]:  # fmt: skip
     """Merge the masses of links that are welded to the first of them."""
     flaw = _flaw(first)

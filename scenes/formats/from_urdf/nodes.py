@@ -11,7 +11,7 @@ from typing import NoReturn
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from ..errors import FileError
-from .xacro_files import expanded
+from .xacro_files import expand_macros
 
 MARK = b"\xef\xbb\xbf"  # of UTF-8, which may stand before everything
 DECLARATION = re.compile(rb"<\?xml\s[^>]*\?>")
@@ -20,14 +20,14 @@ MACRO = "xacro:"  # begins the names of elements that stand for others
 
 
 @dataclass(eq=False)
-class Node:
+class XmlElement:
     """One element. Its methods note the parts they read: `unread` lists the rest."""
 
     path: str
     line: int
     tag: str
     attributes: dict[str, str]
-    children: list[Node] = field(default_factory=list)
+    children: list[XmlElement] = field(default_factory=list)
     read_names: set[str] = field(default_factory=set)  # attributes that were read
     known: set[int] = field(default_factory=set)  # children that were read, by id
     mend: Mend | None = None  # takes what is wrong and was taken all the same; None: nothing is
@@ -78,12 +78,12 @@ class Node:
     def number(self, name: str, default: float | None = None, finite: bool = True) -> float:
         return self.numbers(name, 1, None if default is None else (default,), finite)[0]
 
-    def all(self, tag: str) -> list[Node]:
+    def all(self, tag: str) -> list[XmlElement]:
         found = [child for child in self.children if child.tag == tag]
         self.known |= {id(child) for child in found}
         return found
 
-    def first(self, tag: str) -> Node | None:
+    def first(self, tag: str) -> XmlElement | None:
         """The only child with this tag, if there is one."""
         found = self.all(tag)
         if len(found) > 1 and self.mend:
@@ -93,7 +93,7 @@ class Node:
             found[1].fail(f"<{self.tag}> has {len(found)} <{tag}>, and which one counts is not said: keep one")
         return found[0] if found else None
 
-    def only(self, tag: str) -> Node:
+    def only(self, tag: str) -> XmlElement:
         found = self.first(tag)
         if found is None:
             self.fail(f"<{self.tag}{self._label()}> has no <{tag}>: add one")
@@ -114,10 +114,10 @@ class Node:
         return f' name="{self.attributes["name"]}"' if "name" in self.attributes else ""
 
 
-Mend = Callable[[Node, str, str], None]  # where, what, and what was done about it
+Mend = Callable[[XmlElement, str, str], None]  # where, what, and what was done about it
 
 
-def read_xml(path: str | os.PathLike[str], root_tag: str, mend: Mend | None = None) -> Node:
+def read_xml(path: str | os.PathLike[str], root_tag: str, mend: Mend | None = None) -> XmlElement:
     """The root element of a file.
 
     mend: called with the errors of a file that is read all the same, and lets xacro expand macros; None: errors raise
@@ -130,20 +130,20 @@ def read_xml(path: str | os.PathLike[str], root_tag: str, mend: Mend | None = No
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise FileError(path, f"it cannot be read ({why}): give the path of a file") from None
-    root = _parsed(path, content, mend)
+    root = _parse(path, content, mend)
     macro = next((child for child in root.children if child.tag.startswith(MACRO)), None)
     if macro is not None or path.lower().endswith(".xacro"):
         if mend is None:
             what = "it is a xacro file" if macro is None else f"it holds <{macro.tag}>, a macro"
             (macro or root).fail(f"{what}: give lenient=True, by which the package xacro expands it")
-        root = _parsed(path, expanded(path), mend, has_lines=False)
+        root = _parse(path, expand_macros(path), mend, has_lines=False)
         mend(root, "the file", "its macros are expanded by xacro: there are no lines to tell")
     if root.tag != root_tag:
         root.fail(f"it begins with <{root.tag}>, and must begin with <{root_tag}>: give another file")
     return root
 
 
-def _parsed(path: str, content: bytes, mend: Mend | None, has_lines: bool = True) -> Node:
+def _parse(path: str, content: bytes, mend: Mend | None, has_lines: bool = True) -> XmlElement:
     mended: list[str] = []
     encoding = None
     if mend:
@@ -162,11 +162,11 @@ def _parsed(path: str, content: bytes, mend: Mend | None, has_lines: bool = True
     except (LookupError, ValueError):
         raise FileError(path, f"its encoding is {encoding!r}, which is none: write utf-8") from None
     parser.buffer_text = True
-    open_nodes: list[Node] = []
-    roots: list[Node] = []
+    open_nodes: list[XmlElement] = []
+    roots: list[XmlElement] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        node = Node(path, parser.CurrentLineNumber if has_lines else 0, tag, attributes, mend=mend)
+        node = XmlElement(path, parser.CurrentLineNumber if has_lines else 0, tag, attributes, mend=mend)
         (open_nodes[-1].children if open_nodes else roots).append(node)
         open_nodes.append(node)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..report import ImportReport, Item, Outcome
-from .nodes import Node
+from .nodes import XmlElement
 
 # what a robot's file says to others; by the name of an element or attribute
 TO_OTHERS = {
@@ -34,16 +34,16 @@ class Notes:
         self._rows: list[tuple[int, Item]] = []
         self._mended: set[tuple[int, str]] = set()
 
-    def add(self, outcome: Outcome, node: Node, what: str, why: str = "") -> None:
+    def add(self, outcome: Outcome, node: XmlElement, what: str, why: str = "") -> None:
         self._rows.append((node.line, Item(outcome, what, why)))
 
-    def mend(self, node: Node, what: str, why: str) -> None:
+    def mend(self, node: XmlElement, what: str, why: str) -> None:
         """Note an error that is tolerated, once for all readings."""
         if (id(node), what + why) not in self._mended:
             self._mended.add((id(node), what + why))
             self.add("approximated", node, what, why)
 
-    def ignore_unread(self, root: Node) -> None:
+    def ignore_unread(self, root: XmlElement) -> None:
         """Note unread parts: one item for all elements or attributes with the same text."""
         rest = list(root.unread())
         counts = Counter(written for _, _, written in rest)

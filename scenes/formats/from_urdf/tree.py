@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from ...wording import list_names
-from .nodes import Node
+from .nodes import XmlElement
 
 
 class Branch(NamedTuple):
@@ -14,16 +14,16 @@ class Branch(NamedTuple):
 
     name: str
     parent: str
-    link: Node
-    joint: Node | None
+    link: XmlElement
+    joint: XmlElement | None
 
 
-def read_tree(robot: Node) -> list[Branch]:
+def read_tree(robot: XmlElement) -> list[Branch]:
     """Every link after its parent, depth first, children in the order of their joints in the file."""
     links = _by_name(robot, "link")
     if not links:
         robot.fail("there is no <link> in it: a robot has one or more")
-    carriers: dict[str, tuple[str, Node]] = {}  # of each link the name of its parent, and its joint
+    carriers: dict[str, tuple[str, XmlElement]] = {}  # of each link the name of its parent, and its joint
     for name, joint in _by_name(robot, "joint").items():
         parent, child = (_end(joint, tag, links) for tag in ("parent", "child"))
         if child in carriers:
@@ -51,12 +51,12 @@ def nearest(name: str, known: list[str]) -> str:
     return f'did you mean "{near[0]}"?' if near else "known are " + list_names(f'"{k}"' for k in known)
 
 
-def _of(name: str, carriers: dict[str, tuple[str, Node]]) -> Node | None:
+def _of(name: str, carriers: dict[str, tuple[str, XmlElement]]) -> XmlElement | None:
     return carriers[name][1] if name in carriers else None
 
 
-def _by_name(robot: Node, tag: str) -> dict[str, Node]:
-    found: dict[str, Node] = {}
+def _by_name(robot: XmlElement, tag: str) -> dict[str, XmlElement]:
+    found: dict[str, XmlElement] = {}
     for node in robot.all(tag):
         name = node.text("name")
         if name in found:
@@ -65,7 +65,7 @@ def _by_name(robot: Node, tag: str) -> dict[str, Node]:
     return found
 
 
-def _end(joint: Node, tag: str, links: dict[str, Node]) -> str:
+def _end(joint: XmlElement, tag: str, links: dict[str, XmlElement]) -> str:
     """The name of the link at one end of a joint."""
     node = joint.only(tag)
     name = node.text("link")
@@ -75,7 +75,7 @@ def _end(joint: Node, tag: str, links: dict[str, Node]) -> str:
     return name
 
 
-def _depth_first(root: str, carriers: dict[str, tuple[str, Node]]) -> list[str]:
+def _depth_first(root: str, carriers: dict[str, tuple[str, XmlElement]]) -> list[str]:
     children: dict[str, list[str]] = {}
     for child, (parent, _) in carriers.items():
         children.setdefault(parent, []).append(child)

@@ -11,7 +11,7 @@ from ..errors import FileError
 SHOWN = 300  # characters of what xacro says
 
 
-def expanded(path: str) -> bytes:
+def expand_macros(path: str) -> bytes:
     """The file without macros, as XML."""
     try:
         import xacro  # pyright: ignore[reportMissingImports]

@@ -104,7 +104,7 @@ def multi_14() -> SceneSpec:
     return b.build()
 
 
-def _steered(t: float) -> float:
+def _steering_angle(t: float) -> float:
     """Angle of the steered wheel: I q'' = kp (1 - q) - kd q', from rest at 0 [rad]."""
     decay, rate = DAMP / (2 * INERTIA), math.sqrt(STIFF / INERTIA - (DAMP / (2 * INERTIA)) ** 2)
     return GOAL * (1 - math.exp(-decay * t) * (math.cos(rate * t) + decay / rate * math.sin(rate * t)))
@@ -117,8 +117,8 @@ _MOTOR = Play(
         Fact("pushed: tau t^2/(2 I) at 2 s [rad]", TORQUE / INERTIA * 2, 1e-9, lambda p: p.joint("pushed")[-1]),
         # ten gap bands
         at_most("stopped: how far it turns [rad]", 1e-8, lambda p: np.abs(p.joint("stopped")).max()),
-        Fact("steered: at 0.5 s [rad]", _steered(0.5), 1e-8, lambda p: p.joint("steered")[30]),
-        Fact("steered: at 2 s [rad]", _steered(2.0), 1e-8, lambda p: p.joint("steered")[-1]),
+        Fact("steered: at 0.5 s [rad]", _steering_angle(0.5), 1e-8, lambda p: p.joint("steered")[30]),
+        Fact("steered: at 2 s [rad]", _steering_angle(2.0), 1e-8, lambda p: p.joint("steered")[-1]),
     ),
 )
 

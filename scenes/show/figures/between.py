@@ -75,7 +75,7 @@ def _path(t: Array, position: Array, velocity: Array, when: Array, change: Array
 
 
 class Energies(NamedTuple):
-    """The energies (N,) [J], and t [s], at frames, and before and after each impact. See `Ledger`."""
+    """The energies (N,) [J], and t [s], at frames, and before and after each impact. See `EnergyLedger`."""
 
     t: Array
     kinetic: Array

@@ -64,7 +64,7 @@ def most_telling(reading: Reading) -> Coordinate | None:
 
 def draw(axes: Any, reading: Reading, of: str | None = None) -> None:
     """Draw a phase portrait.  of: a coordinate as "ball.z", "arm.angle"; None: the most telling one."""
-    c = most_telling(reading) if of is None else _named(coordinates(reading), of)
+    c = most_telling(reading) if of is None else _find_coordinate(coordinates(reading), of)
     if c is None:
         raise ValueError('nothing moves, or only joints without a rate of their own: name a coordinate, of="ball.z"')
     lanes = range(0, reading.lanes, -(-reading.lanes // DRAWN))
@@ -87,7 +87,7 @@ def _whole(reading: Reading, c: Coordinate) -> tuple[np.ndarray, np.ndarray]:
     return path.position[:, "xyz".index(axis)], path.velocity[:, "xyz".index(axis)]
 
 
-def _named(known: dict[str, Coordinate], name: str) -> Coordinate:
+def _find_coordinate(known: dict[str, Coordinate], name: str) -> Coordinate:
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"

@@ -50,11 +50,11 @@ def test_what_is_read_after_its_end_is_nan(monkeypatch: pytest.MonkeyPatch) -> N
 
     before = Native(function, checked=True)(X)
     np.testing.assert_array_equal(before, xla(function, X))
-    die = program.Program._will_die
+    die = program.EmittedProgram._will_die
 
     def early(self, value):  # as soon as it is made
         self.plan.last[value.region][value] = -1
         die(self, value)
 
-    monkeypatch.setattr(program.Program, "_will_die", early)
+    monkeypatch.setattr(program.EmittedProgram, "_will_die", early)
     assert np.isnan(Native(function, checked=True)(X)[0]).all()

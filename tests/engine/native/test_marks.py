@@ -19,7 +19,7 @@ from carom.engine.native.runner import Runner
 from carom.engine.native.warp import marks
 from carom.engine.native.warp.code import kernel_of
 from carom.engine.native.warp.dialect import Dialect, nvidia
-from carom.engine.native.warp.marks import marked
+from carom.engine.native.warp.marks import insert_marks
 from carom.engine.native.warp.ptx import ptx_of
 from carom.tests.oracles import warp
 from carom.tests.oracles.native_and_xla import Native, assert_same_bits, no_fallback
@@ -67,7 +67,7 @@ loop1.end:
 def places(every: int) -> tuple[list[str], int]:
     """What comes behind each mark."""
     with mock.patch.object(marks, "EVERY", every):
-        text, count = marked(PROGRAM, Dialect("", "", "", (), "", "", "", mark="mark PHASE of COUNT"))
+        text, count = insert_marks(PROGRAM, Dialect("", "", "", (), "", "", "", mark="mark PHASE of COUNT"))
     lines = text.split("\n")
     assert [line for line in lines if not line.startswith("  mark")] == PROGRAM.split("\n")
     found = {line.split(" ")[3]: lines[k + 1].strip() for k, line in enumerate(lines) if line.startswith("  mark")}

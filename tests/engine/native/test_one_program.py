@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.native.stages import watched
+from carom.engine.native.stages import watch_stages
 
 LANES = 37
 
@@ -24,7 +24,7 @@ def balls() -> tuple[carom.Model, carom.State]:
 
 def stages_of(work: Any) -> set[str]:
     seen: set[str] = set()
-    with watched(lambda program, stage, seconds: seen.add(stage)):
+    with watch_stages(lambda program, stage, seconds: seen.add(stage)):
         work()
     return seen
 

@@ -10,7 +10,7 @@ import pytest
 
 import carom
 from carom.engine.native.primitive import native
-from carom.engine.native.surface import compiled
+from carom.engine.native.surface import native_jit
 from carom.scenes.live.standing import link_states
 
 
@@ -49,7 +49,7 @@ def test_results_are_new_ones() -> None:
 
 def test_other_shapes_are_other_programs_and_rows_need_not_lie_together() -> None:
     x = np.arange(24.0).reshape(4, 6)
-    half = compiled(lambda x: x / 2)
+    half = native_jit(lambda x: x / 2)
     for some in (x, x[:, ::2], x.T, x[1], np.float64(3.0)):
         assert np.array_equal(half.straight(some), np.asarray(some) / 2)
 

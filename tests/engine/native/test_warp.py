@@ -27,7 +27,7 @@ from carom.engine.native.program import Program
 from carom.engine.native.runner import VARIABLE, Runner, of_gpu
 from carom.engine.native.types import Unsupported
 from carom.engine.native.warp import driver
-from carom.engine.native.warp.code import compiled, kernel_of
+from carom.engine.native.warp.code import compile_kernel, kernel_of
 from carom.engine.native.warp.dialect import nvidia
 from carom.engine.native.warp.ptx import ptx_of
 from carom.scenes.library.registry import SCENES
@@ -217,9 +217,9 @@ def test_who_runs_a_lane_may_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kernel_comes_back_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAROM_CACHE", str(tmp_path))
     closed = jax.make_jaxpr(lambda x: x @ x)(jnp.ones((5, 5)))
-    first = compiled(Runner.WARP, "once", closed, [0], keep=True)
+    first = compile_kernel(Runner.WARP, "once", closed, [0], keep=True)
     with mock.patch("carom.engine.native.warp.code.ptx_of", side_effect=AssertionError("compiled again")):
-        again = compiled(Runner.WARP, "twice", closed, [0], keep=True)
+        again = compile_kernel(Runner.WARP, "twice", closed, [0], keep=True)
     assert again == first
 
 
@@ -245,7 +245,7 @@ def test_a_batch_on_a_gpu_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("CAROM_CACHE", "off")
     monkeypatch.setattr("carom.engine.native.warp.code.driver", warp.emulator)
     monkeypatch.setattr(
-        "carom.engine.native.warp.code.load", lambda ptx, name, block: [driver.Loaded(1, 16, 3, memory=1 << 36)]
+        "carom.engine.native.warp.code.load", lambda ptx, name, block: [driver.LoadedKernel(1, 16, 3, memory=1 << 36)]
     )
     model, state = carom.compile_scene(carom.load("bouncing_ball"))
     run = jax.jit(lambda lanes: carom.rollout(model, lanes, duration=0.1, frame_dt=0.1))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from carom.engine.native.flushed import flushed
+from carom.engine.native.flushed import flush_denormals
 from carom.engine.native.portable import link_objects
 from carom.engine.native.wasm import TARGET, module_of
 from carom.tests.oracles import wasm
@@ -77,8 +77,8 @@ def test_what_is_not_there_is_named() -> None:
 
 def test_denormals_are_written_out() -> None:
     line = "  %v1 = fmul <4 x float> %a, %b"
-    text = flushed(f"{line}\n  %v2 = fneg float %v1").split("\n")
+    text = flush_denormals(f"{line}\n  %v2 = fneg float %v1").split("\n")
     assert text[0] == "  %v1.raw = fmul <4 x float> %a, %b"
     assert text[4] == "  %v1 = select <4 x i1> %v1.low, <4 x float> %v1.zero, <4 x float> %v1.raw"
     assert text[5] == "  %v2 = fneg float %v1"
-    assert flushed("  %v3 = add i32 %x, %y") == "  %v3 = add i32 %x, %y"
+    assert flush_denormals("  %v3 = add i32 %x, %y") == "  %v3 = add i32 %x, %y"

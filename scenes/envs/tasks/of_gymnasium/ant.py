@@ -7,7 +7,7 @@ from jax import Array
 
 from ...scene_task import Period, Task
 from .bodies import contact_wrenches, fk, run_reward, run_terms
-from .files import finite, imported, options, qvel, square, start
+from .files import finite, import_asset, options, qvel, square, start
 
 STEP = 0.01  # [s] the file's
 
@@ -24,7 +24,7 @@ def ant(
     Contact forces are means over the period, impacts included, while gymnasium has those of its last step. They are not
     computed if neither the observation nor the cost needs them.
     """
-    file, dt = imported("ant.xml", "carom/Ant-v5"), frame_skip * STEP
+    file, dt = import_asset("ant.xml", "carom/Ant-v5"), frame_skip * STEP
     skipped = 2 * int(exclude_current_positions_from_observation)
     main = main_body if isinstance(main_body, str) else file.scene.links[main_body - 1].name
     reports = include_cfrc_ext_in_observation or contact_cost_weight != 0

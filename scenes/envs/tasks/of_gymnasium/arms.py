@@ -8,14 +8,14 @@ from jax import Array
 
 from ...scene_task import Period, Task
 from .bodies import fk
-from .files import imported, options, square
+from .files import import_asset, options, square
 
 STEP = 0.01  # [s] the files'
 
 
 def reacher(*, frame_skip: int = 2, reward_dist_weight: float = 1.0, reward_control_weight: float = 1.0) -> Task:
     """Reacher-v5: bring the tip of two links to a target. Parameters are gymnasium's."""
-    file = imported("reacher.xml", "carom/Reacher-v5")
+    file = import_asset("reacher.xml", "carom/Reacher-v5")
 
     def begin(key: Array, q: Array, v: Array) -> tuple[Array, Array]:
         shift, rotation_key, away, speed = jax.random.split(key, 4)
@@ -54,7 +54,7 @@ def pusher(
     reward_control_weight: float = 0.1,
 ) -> Task:  # fmt: skip
     """Pusher-v5: push a cylinder to a goal with an arm of seven joints. Parameters are gymnasium's."""
-    file = imported("pusher_v5.xml", "carom/Pusher-v5")
+    file = import_asset("pusher_v5.xml", "carom/Pusher-v5")
 
     def begin(key: Array, q: Array, v: Array) -> tuple[Array, Array]:
         position_key, speed = jax.random.split(key)

@@ -32,7 +32,7 @@ def options(timestep: float) -> Options:
 
 
 @functools.cache
-def imported(file: str, task: str) -> Imported:
+def import_asset(file: str, task: str) -> Imported:
     """The scene of one of gymnasium's files."""
     found = find_spec("gymnasium")
     if found is None or found.origin is None:

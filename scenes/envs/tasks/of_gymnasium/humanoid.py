@@ -10,7 +10,7 @@ from jax import Array
 from ...actuators import control
 from ...scene_task import Period, Task
 from .bodies import body_inertias, body_velocities, center_of_mass, contact_wrenches, run_reward, run_terms
-from .files import ROOT_V, imported, options, qvel, square, start
+from .files import ROOT_V, import_asset, options, qvel, square, start
 
 STEP = 0.003  # [s] the file's
 
@@ -29,7 +29,7 @@ def humanoid(
     Inertias and velocities of bodies are those of the state itself, while gymnasium's are from before the last of its
     steps. Contact forces are as in `ant`.
     """
-    file, dt = imported("humanoid.xml", "carom/Humanoid-v5"), frame_skip * STEP
+    file, dt = import_asset("humanoid.xml", "carom/Humanoid-v5"), frame_skip * STEP
     skipped = 2 * int(exclude_current_positions_from_observation)
     reports = include_cfrc_ext_in_observation or contact_cost_weight != 0
 

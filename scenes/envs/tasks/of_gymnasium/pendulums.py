@@ -9,14 +9,14 @@ from .....engine.dynamics.energy import momentum
 from ...actuators import control
 from ...scene_task import Period, Task
 from .bodies import fk
-from .files import finite, imported, options, start
+from .files import finite, import_asset, options, start
 
 TIP = (0.0, 0.0, 0.6)  # [m] the file's site "tip", in the upper pole
 
 
 def inverted_pendulum(*, frame_skip: int = 2, reset_noise_scale: float = 0.01) -> Task:
     """InvertedPendulum-v5. Parameters are gymnasium's."""
-    step, file = 0.02, imported("inverted_pendulum.xml", "carom/InvertedPendulum-v5")
+    step, file = 0.02, import_asset("inverted_pendulum.xml", "carom/InvertedPendulum-v5")
 
     def upright(s: Period) -> Array:
         return finite(s) & ~(jnp.abs(s.q[1]) > 0.2)
@@ -42,14 +42,14 @@ def inverted_double_pendulum(
     The last of the observation, the force of the rail's ends on the cart, is its mean over the period, impacts
     included, while gymnasium has that of its last step.
     """
-    step, file = 0.01, imported("inverted_double_pendulum.xml", "carom/InvertedDoublePendulum-v5")
+    step, file = 0.01, import_asset("inverted_double_pendulum.xml", "carom/InvertedDoublePendulum-v5")
     dt = frame_skip * step
 
     def tip(s: Period) -> Array:
         at, k = fk(s.model, s.q), s.model.topology.link("pole2")
         return at.position[k] + at.rotation[k] @ jnp.array(TIP, s.q.dtype)
 
-    def stopped(s: Period) -> Array:
+    def stop_force(s: Period) -> Array:
         """Mean force of the stops along x: the change of momentum less that by motor, damping and gravity [N]."""
         gained = momentum(s.model, s.state).linear[0] - momentum(s.model, s.before).linear[0]
         pushed = control(s.model, file.report.actuators, s.action)[0] + s.model.mass.sum() * s.model.gravity[0]
@@ -65,7 +65,7 @@ def inverted_double_pendulum(
         }
 
     def observe(s: Period) -> Array:
-        angles, force = s.q[1:], stopped(s)
+        angles, force = s.q[1:], stop_force(s)
         return jnp.concatenate(
             [s.q[:1], jnp.sin(angles), jnp.cos(angles), jnp.clip(s.v, -10, 10), jnp.clip(force, -10, 10)[None]]
         )

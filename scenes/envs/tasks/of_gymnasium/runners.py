@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...scene_task import Period, Task
-from .files import imported, options, square, start
+from .files import import_asset, options, square, start
 
 
 def half_cheetah(
@@ -19,7 +19,7 @@ def half_cheetah(
 ) -> Task:  # fmt: skip
     """HalfCheetah-v5: run to the right. Parameters are gymnasium's."""
     step, skipped = 0.01, int(exclude_current_positions_from_observation)
-    file, dt = imported("half_cheetah.xml", "carom/HalfCheetah-v5"), frame_skip * step
+    file, dt = import_asset("half_cheetah.xml", "carom/HalfCheetah-v5"), frame_skip * step
 
     def info(s: Period) -> dict[str, Array]:
         speed = (s.q[0] - s.before.q[0]) / dt
@@ -93,7 +93,7 @@ def _upright(
     reset_noise_scale: float, exclude_current_positions_from_observation: bool,
 ) -> Task:  # fmt: skip
     step, skipped = 0.002, int(exclude_current_positions_from_observation)
-    file, dt = imported(xml, f"carom/{name}-v5"), frame_skip * step
+    file, dt = import_asset(xml, f"carom/{name}-v5"), frame_skip * step
     height: Any = file.scene.links[1].q0  # type: ignore[union-attr]
 
     def info(s: Period) -> dict[str, Array]:

@@ -41,7 +41,7 @@ SCAN, STEP, OURS = "carom, one scan", "carom, a call a step", "carom by gymnasiu
 THEIRS, ARRAYS, PHYSICS = "gymnasium", "gymnasium, as arrays", "mujoco.rollout, no task"
 
 
-class Way(NamedTuple):
+class StepMethod(NamedTuple):
     """steps: that `call` takes of every lane."""
 
     steps: float
@@ -71,13 +71,13 @@ def cpu(rounds: int, only: str) -> int:
     return 0 if agreed else 1
 
 
-def measure_rates(ways: dict[str, Way], lanes: int, rounds: int) -> dict[str, float]:
+def measure_rates(ways: dict[str, StepMethod], lanes: int, rounds: int) -> dict[str, float]:
     """Steps a second of the best round: other work on the machine only adds."""
     timed = in_turn({name: way.call for name, way in ways.items()}, rounds)
     return {name: lanes * way.steps / timed[name].best for name, way in ways.items()}
 
 
-def ways(name: str, lanes: int) -> dict[str, Way]:
+def ways(name: str, lanes: int) -> dict[str, StepMethod]:
     """All there are for a task with a peer."""
     import gymnasium
 
@@ -94,7 +94,7 @@ def ways(name: str, lanes: int) -> dict[str, Way]:
     return found
 
 
-def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, Way]:
+def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, StepMethod]:
     """A robot of gymnasium's with random controls; theirs by AsyncVectorEnv, of two lanes."""
     import gymnasium
 
@@ -110,11 +110,11 @@ def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, Way]:
     found[OURS] = many(gymnasium.make_vec(id, lanes, dtype="float32", **parameters), STEPS)
     words: dict[str, Any] = {"vectorization_mode": "async", "vector_kwargs": {"context": "spawn"}}
     peers = many(gymnasium.make_vec(peer, WORKERS, **words, **parameters), STEPS)
-    found[THEIRS] = Way(STEPS * WORKERS / lanes, peers.call)  # of as many lanes as ours, one after the other
+    found[THEIRS] = StepMethod(STEPS * WORKERS / lanes, peers.call)  # of as many lanes as ours, one after the other
     return found
 
 
-def physics(env: Any, lanes: int) -> Way:
+def physics(env: Any, lanes: int) -> StepMethod:
     """MuJoCo's own batches of the same steps with random controls, on two threads: no observations, no new episodes."""
     model, skip = env.model, env.frame_skip
     low, high = model.actuator_ctrlrange.T
@@ -122,10 +122,10 @@ def physics(env: Any, lanes: int) -> Way:
     data = [type(env.data)(model) for _ in range(WORKERS)]
     first = np.tile(np.concatenate([[0.0], data[0].qpos, data[0].qvel]), (lanes, 1))
     pool = batches(WORKERS)
-    return Way(STEPS, lambda: pool.rollout(model, data, first, actions))
+    return StepMethod(STEPS, lambda: pool.rollout(model, data, first, actions))
 
 
-def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> dict[str, Way]:
+def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> dict[str, StepMethod]:
     """`env.step` and `env.restarted` as one jitted call a step, and in one scan of them; f32, as users have it."""
     env = carom.make_env(name, engine=engine, dtype="float32", **parameters)
     key = jax.random.key(0)
@@ -140,7 +140,7 @@ def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> 
             now, _ = step(now, action)
         return now
 
-    return {SCAN: Way(STEPS, lambda: scan(begun)), STEP: Way(STEPS, step_by_step)}
+    return {SCAN: StepMethod(STEPS, lambda: scan(begun)), STEP: StepMethod(STEPS, step_by_step)}
 
 
 def step_once(env: Environment, now: tuple[EnvState, jax.Array], action: jax.Array) -> tuple[Any, jax.Array]:
@@ -148,7 +148,7 @@ def step_once(env: Environment, now: tuple[EnvState, jax.Array], action: jax.Arr
     return env.restarted(state, observation, terminated | truncated), reward
 
 
-def one(env: Any) -> Way:
+def one(env: Any) -> StepMethod:
     """A gymnasium.Env, as it is used: reset by the caller."""
     space = env.action_space
     actions = list(draw_actions(space_of(space), STEPS, 1))
@@ -160,10 +160,10 @@ def one(env: Any) -> Way:
             if terminated or truncated:
                 env.reset()
 
-    return Way(STEPS, call)
+    return StepMethod(STEPS, call)
 
 
-def many(envs: Any, steps: int) -> Way:
+def many(envs: Any, steps: int) -> StepMethod:
     """A gymnasium.vector.VectorEnv, which resets by itself."""
     actions = itertools.cycle(draw_actions(space_of(envs.single_action_space), STEPS, envs.num_envs))
     envs.reset(seed=0)
@@ -172,7 +172,7 @@ def many(envs: Any, steps: int) -> Way:
         for action in itertools.islice(actions, steps):
             envs.step(action)
 
-    return Way(steps, call)
+    return StepMethod(steps, call)
 
 
 def space_of(space: Any) -> BoxSpace | Discrete:

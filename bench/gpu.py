@@ -30,7 +30,7 @@ import carom
 from carom.engine.results import Code
 
 from . import prepared
-from .gpu_cases import CHECKED, Case, case, load_case
+from .gpu_cases import CHECKED, GpuCase, case, load_case
 
 LANES = (1024, 8192, 65536)
 
@@ -117,7 +117,7 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
     return 0
 
 
-def _energy_gain(one: Case, ran: Any) -> float:
+def _energy_gain(one: GpuCase, ran: Any) -> float:
     """Energy gained by the lane that gained most [J], as the CPU computes it."""
     cpu = jax.devices("cpu")[0]
     with jax.default_device(cpu):
@@ -140,7 +140,7 @@ def _time_call(call: Any, *arguments: Any) -> tuple[float, Any]:
     return time.perf_counter() - began, ran
 
 
-def _on_cpu(one: Case) -> list[np.ndarray]:
+def _on_cpu(one: GpuCase) -> list[np.ndarray]:
     cpu = jax.devices("cpu")[0]
     with jax.default_device(cpu):
         model, lanes = jax.device_put((one.model, one.lanes(CHECKED)), cpu)

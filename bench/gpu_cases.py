@@ -25,7 +25,7 @@ CHECKED = 64  # lanes that are compared with the CPU
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Case:
+class GpuCase:
     """keywords: of `carom.rollout`, `duration` [s] among them."""
 
     name: str
@@ -48,25 +48,25 @@ class Case:
         (folder / f"{self.name}.case").write_bytes(pickle.dumps(whole))
 
 
-def load_case(name: str, folder: Path) -> Case:
+def load_case(name: str, folder: Path) -> GpuCase:
     name, *parts = pickle.loads((folder / f"{name}.case").read_bytes())
-    return Case(name, *jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, parts))
+    return GpuCase(name, *jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, parts))
 
 
-def case(name: str, seconds: float) -> Case:
+def case(name: str, seconds: float) -> GpuCase:
     """One of FIGURES, a library scene, or a scene's file."""
     if name in FIGURES:
         from .step_cases import CASES
 
         figure = CASES[FIGURES[name]]
         model, state = figure.model_and_state(jnp.zeros(()).dtype)
-        return Case(name, model, state, figure.keywords)
+        return GpuCase(name, model, state, figure.keywords)
     keywords = {"duration": seconds, "frame_dt": seconds, "max_dt": STEP}
     if Path(name).suffix:
         spec: Any = carom.load(name)
         model, state = carom.compile_scene(spec)
-        return Case(Path(name).stem, model, state, keywords)
+        return GpuCase(Path(name).stem, model, state, keywords)
     entry = library_entry(name)
     play: Any = entry.play
     model, state = carom.compile_scene(entry.build(**play.parameters))
-    return Case(name, model, state, keywords)
+    return GpuCase(name, model, state, keywords)

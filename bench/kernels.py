@@ -11,7 +11,7 @@ from carom.engine.native.warp.code import GpuKernel
 from carom.tests.oracles.gpu import as_on_gpu
 from carom.tests.oracles.programs import equations
 
-from .gpu_cases import Case, case
+from .gpu_cases import GpuCase, case
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 SECONDS = 0.05
@@ -22,7 +22,7 @@ USED = 0.4  # of its instructions: between loads that are waited for, few progra
 BYTES = 64  # of an access: half a line
 
 
-def kernel_of(case: Case) -> GpuKernel:
+def kernel_of(case: GpuCase) -> GpuKernel:
     """Counts of the run of one lane."""
     jaxpr = jax.make_jaxpr(case.run)(case.state).jaxpr
     programs = [e.params["program"] for e in equations(jaxpr) if e.primitive.name == "native"]
@@ -31,7 +31,7 @@ def kernel_of(case: Case) -> GpuKernel:
     return kernel
 
 
-def alike(one: Case) -> bool:
+def alike(one: GpuCase) -> bool:
     """Return whether lanes go the same way through the program."""
     return one.keywords.get("scheme", "exact") != "exact" and not one.model.topology.pairs
 

@@ -32,7 +32,7 @@ from carom.integrators.step import first_lane, tick
 from carom.integrators.time_control import decide, step_to_try
 
 from .cases import DTYPES
-from .step_cases import CASES, FRAME, Case
+from .step_cases import CASES, FRAME, StepCase
 from .timing import compile_seconds, in_turn
 
 LANES = (1, 64)
@@ -113,7 +113,7 @@ def profile(scenes: list[str], sizes: list[int], dtypes: list[str], rounds: int)
     return 0 if right else 1
 
 
-def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
+def _scene(name: str, case: StepCase, lanes: int, label: str, rounds: int) -> bool:
     model, state = case.model_and_state(DTYPES[label])
     state = case.states(state, lanes)
     if lanes == 1:
@@ -161,7 +161,7 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
     return agree
 
 
-def _rules(case: Case, model: Model) -> Rules:
+def _rules(case: StepCase, model: Model) -> Rules:
     chosen = {name: case.keywords[name] for name in ("scheme", "law", "impacts")}
     return Rules.of(Options(**chosen), has_limits(model))
 

@@ -20,7 +20,7 @@ import carom
 from carom.engine.results import LEAST_GRAVE, OK
 
 from .cases import DTYPES
-from .step_cases import CASES, QUALITIES, Case, Measured, Run
+from .step_cases import CASES, QUALITIES, Measured, Run, StepCase
 from .timing import in_turn, left_to_xla, wait
 
 LANES = (1, 1024)
@@ -51,7 +51,7 @@ def _load() -> str:
     return f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
 
 
-def _scene(name: str, case: Case, sizes: list[int], dtypes: list[str], rounds: int, peers: bool, xla: bool) -> bool:
+def _scene(name: str, case: StepCase, sizes: list[int], dtypes: list[str], rounds: int, peers: bool, xla: bool) -> bool:
     steps = f"{case.scheme}, steps of at most 1/{1 / case.max_dt:g} s"
     print(f"\n{name}: {case.duration:g} s, {steps}{_load()}", flush=True)
     measured, theirs = Measured(case), _Peers(case) if peers else None
@@ -73,7 +73,7 @@ def _scene(name: str, case: Case, sizes: list[int], dtypes: list[str], rounds: i
 
 
 def _row(
-    case: Case, measured: Measured, theirs: _Peers | None, lanes: int, label: str, rounds: int, xla: bool
+    case: StepCase, measured: Measured, theirs: _Peers | None, lanes: int, label: str, rounds: int, xla: bool
 ) -> tuple[str, bool]:
     model, state = case.model_and_state(DTYPES[label])
     states = case.states(state, lanes)
@@ -132,7 +132,7 @@ def _watch_lanes(measured: Measured, result: Any) -> Run:
 class _Peers:
     """MuJoCo and rapier3d in the states of a case."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: StepCase) -> None:
         from .peers import MujocoWorld
         from .rapier_world import RapierWorld
 

@@ -28,7 +28,7 @@ Numbers = np.ndarray
 
 
 @dataclass(frozen=True)
-class Case:
+class StepCase:
     """scene: of the library, a file of gymnasium's or of example-robot-data's, or a function that builds one.
     duration [s].
 
@@ -158,21 +158,21 @@ def _struck(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numb
 _ALONE = {"lower": -np.inf, "upper": np.inf, "damping": 0.0, "loss": 0.0}
 
 
-def _figure(file: str, step: float, driven: int = 0) -> Case:
+def _figure(file: str, step: float, driven: int = 0) -> StepCase:
     """A figure that falls down with its motors off, or is driven: other torques every `driven` steps, as gymnasium has
     it.  step: of the file [s]; MuJoCo has the file's own settings."""
     frame = driven * step or FRAME
-    return Case(
+    return StepCase(
         file, frame * max(1, round(1 / frame)), _nudge, ("overlap", "left"), {"f32": 0.02, "f64": 0.02}, max_dt=step,
         steps={"MuJoCo": step}, scheme="semi_implicit", time_control="likely", integrator="the file's own", frame=frame,
         driven=driven > 0,
     )  # fmt: skip
 
 
-def _robot(file: str, posture: tuple[float, float] | None = None) -> Case:
+def _robot(file: str, posture: tuple[float, float] | None = None) -> StepCase:
     """A robot of example-robot-data, with hulls in place of its meshes: it stands, held by its motors, or falls with
     these off."""
-    return Case(file, 1.0, _nudge, ("overlap",), {"f32": 0.02, "f64": 0.02}, steps={}, posture=posture)
+    return StepCase(file, 1.0, _nudge, ("overlap",), {"f32": 0.02, "f64": 0.02}, steps={}, posture=posture)
 
 
 def _robots() -> Path:
@@ -207,36 +207,36 @@ def _pile() -> Any:
     )
 
 
-CASES: dict[str, Case] = {
-    "arm7, Euler": Case(
+CASES: dict[str, StepCase] = {
+    "arm7, Euler": StepCase(
         "arm7", 1.0, _spun, ("drift",), {"f32": 1.0, "f64": 1.0}, max_dt=EULER, scheme="semi_implicit",
         steps={"MuJoCo": EULER, "rapier3d": EULER}, changes=_ALONE,
     ),
-    "arm7, RK4": Case(
+    "arm7, RK4": StepCase(
         "arm7", 1.0, _spun, ("drift",), {"f32": 0.01, "f64": 0.01}, integrator="RK4", steps={"MuJoCo": STEP},
         changes=_ALONE,
     ),
-    "stack": Case(
+    "stack": StepCase(
         "stack", 1.0, _shift_boxes, ("moved", "overlap"), {"f32": 1e-3, "f64": 1e-3}, parameters={"n": BOXES},
         middle=0.05,
     ),
-    "pool_break": Case(
+    "pool_break": StepCase(
         "pool_break", 3.0, _struck, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-8}, middle=0.4,
         steps={"MuJoCo": 1e-3, "rapier3d": STEP},
     ),
-    "pool_break, long steps": Case(  # what rolls and slides on the flat needs no short steps
+    "pool_break, long steps": StepCase(  # what rolls and slides on the flat needs no short steps
         "pool_break", 3.0, _struck, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-8}, middle=0.4,
         steps={"MuJoCo": 1e-3, "rapier3d": STEP}, max_dt=1 / 60,
     ),
-    "ragdoll": Case(
+    "ragdoll": StepCase(
         "ragdoll", 2.0, _spun, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-6}, middle=0.8,
         steps={"MuJoCo": 2e-3, "rapier3d": STEP},
     ),
-    "wall": Case(_wall, 1.0, _off, ("moved", "overlap"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}),
-    "wall, shaken": Case(
+    "wall": StepCase(_wall, 1.0, _off, ("moved", "overlap"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}),
+    "wall, shaken": StepCase(
         _wall, 1.0, _nudge, ("overlap", "left"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}, window=STEP
     ),
-    "pile": Case(
+    "pile": StepCase(
         _pile, 12.0, _nudge, ("overlap", "left"), {"f32": 1e-2, "f64": 1e-2}, steps={"MuJoCo": STEP}, window=STEP
     ),
     "half_cheetah": _figure("half_cheetah.xml", 0.01),
@@ -295,7 +295,7 @@ QUALITIES: dict[str, tuple[str, Callable[[Run], float]]] = {
 class Measured:
     """Measures states of a case, in f64, whoever made them."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: StepCase) -> None:
         self.model, state = case.model_and_state(jnp.float64)
         zeros = (jnp.zeros((TOGETHER, *x.shape)) for x in (state.q, state.v))
         self.call = jax.jit(self._measure).lower(self.model, *zeros).compile()

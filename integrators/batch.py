@@ -23,10 +23,10 @@ from .lane_map import lane_axes
 LANE = "lane"  # the axis of the mesh
 PATIENCE = 2.0  # [s] after which a run in chunks says how far it is
 
-Program = Callable[..., Any]  # (static, model, state, frames, rows, *bounds) -> results, lanes first
+LaneProgram = Callable[..., Any]  # (static, model, state, frames, rows, *bounds) -> results, lanes first
 
 
-def run_batch(program: Program, static: Any, devices: Any, chunk: int | None, *numbers: Any) -> Any:
+def run_batch(program: LaneProgram, static: Any, devices: Any, chunk: int | None, *numbers: Any) -> Any:
     """program(static, *numbers) of lanes along one axis, on some devices, some lanes at a time."""
     state = numbers[1]
     if chunk is not None and not state.t.is_fully_addressable:
@@ -65,7 +65,7 @@ def _explicit_axes(state: State) -> list[Any]:
     return [axis for axis in jax.typeof(state.t).sharding.spec if axis is not None]
 
 
-def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers: Any) -> Any:
+def over_devices(program: LaneProgram, static: Any, devices: Sequence[Any], *numbers: Any) -> Any:
     """program(static, *numbers) with equally many lanes on every device."""
     lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
     each = -(-lanes // len(devices))
@@ -80,7 +80,7 @@ def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _run_sharded(program: Program, static: Any, mesh: Mesh, axes: tuple[int, ...], *numbers: Any) -> Any:
+def _run_sharded(program: LaneProgram, static: Any, mesh: Mesh, axes: tuple[int, ...], *numbers: Any) -> Any:
     leaves, tree = jax.tree.flatten(numbers)
 
     def shard(*leaves: Array) -> Any:

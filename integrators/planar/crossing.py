@@ -63,7 +63,7 @@ def state_after(now: Posture, a: Vec2, h: Array) -> Posture:
     return now._replace(x=now.x + now.v * h + a * (0.5 * h**2), v=now.v + a * h)
 
 
-class Way(NamedTuple):
+class Parabola(NamedTuple):
     """A vector d + w t + c t^2/2, (n, *batch)."""
 
     d: Vec2
@@ -74,20 +74,20 @@ class Way(NamedTuple):
         """It, and its rate, each row at its own time t."""
         return self.d + self.w * t + self.c * (0.5 * t**2), self.w + self.c * t
 
-    def before(self, world: float) -> Way:
+    def before(self, world: float) -> Parabola:
         """The row before each; for the first one (world, 0)."""
         d, w, c = (shift_rows(x, -1) for x in self)
-        return Way(Vec2(d.x.at[0].set(world), d.y), w, c)
+        return Parabola(Vec2(d.x.at[0].set(world), d.y), w, c)
 
 
-def bends(rows: Rows, now: Posture, a: Vec2) -> tuple[Way, Way]:
+def bends(rows: Rows, now: Posture, a: Vec2) -> tuple[Parabola, Parabola]:
     """The links before and behind each joint; before joint 0 the x axis."""
-    behind = Way(*(only(rows.linked, shift_rows(x, 1) - x) for x in (now.x, now.v, a)))
+    behind = Parabola(*(only(rows.linked, shift_rows(x, 1) - x) for x in (now.x, now.v, a)))
     return behind.before(1.0), behind
 
 
 @fence
-def angle(ways: tuple[Way, Way], t: Array) -> tuple[Array, Array]:
+def angle(ways: tuple[Parabola, Parabola], t: Array) -> tuple[Array, Array]:
     """Each joint's angle in (-pi, pi] and its rate, each at its own time t [rad, rad/s]."""
     (d, w), (e, u) = (way.at(t) for way in ways)
     square = tuple(jnp.where(x.dot(x) > 0, x.dot(x), 1) for x in (d, e))
@@ -128,7 +128,9 @@ def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Ar
     return at, side, lost.any(0)
 
 
-def find_crossing(ways: tuple[Way, Way], guess: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
+def find_crossing(
+    ways: tuple[Parabola, Parabola], guess: Array, h: Array, rows: Rows, level: Array, side: Any
+) -> Array:
     """The time in [0, h] at which each angle is `level` beyond its limit, infinite where it was not found (Newton)."""
     t = jnp.minimum(guess, h)
     for _ in range(CORRECTIONS):

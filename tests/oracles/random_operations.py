@@ -30,7 +30,7 @@ ALL = (*NUMBERS, "bool")
 SMALL_INTS = ("int8", "uint8", "int16")
 
 
-class Case:
+class OperationCase:
     """constants: which arguments the program knows when it is compiled.  rtol: 0 where answers are the same bits."""
 
     def __init__(
@@ -127,13 +127,13 @@ def _flushed(x: np.ndarray) -> np.ndarray:
 
 
 @st.composite
-def cases(draw: Callable[[Any], Any], name: str) -> Case:
+def cases(draw: Callable[[Any], Any], name: str) -> OperationCase:
     source = Source(draw)
     function, args, *rtol = MAKERS[name](source, name)
     constants = [source.count(0, 4) == 0 for _ in args]
     # XLA flushes denormal numbers as it runs; what is folded before that keeps them
     args = [_flushed(x) if constant else x for x, constant in zip(args, constants, strict=True)]
-    return Case(name, function, args, constants, *rtol)
+    return OperationCase(name, function, args, constants, *rtol)
 
 
 # element by element

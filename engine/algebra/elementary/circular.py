@@ -9,7 +9,7 @@ from jax import Array, lax
 
 from .parts import bits_of, chop, format_of, nearest, number, polynomial, select, with_sign
 
-Parts = tuple[Array, Array]
+TwoParts = tuple[Array, Array]
 
 
 def sin(x: Array) -> Array:
@@ -38,7 +38,7 @@ def tan(x: Array) -> Array:
     return with_sign(ratio + (more - ratio * less) / under, (k << _to_sign(x) + 1) ^ bits_of(x))
 
 
-def _fast_two_sum(high: Array, low: Array) -> Parts:
+def _fast_two_sum(high: Array, low: Array) -> TwoParts:
     """The sum and its rounding error."""
     sum = high + low
     return sum, (high - sum) + low
@@ -53,7 +53,7 @@ def _to_sign(x: Array) -> int:
     return jnp.iinfo(format_of(x).integer).bits - 2
 
 
-def _sine_and_cosine(x: Array) -> tuple[Array, Parts, Parts]:
+def _sine_and_cosine(x: Array) -> tuple[Array, TwoParts, TwoParts]:
     """sin r and cos r of |x| = k pi/2 + r, in parts, and bits that end in those of k.
 
     r = high + low, after Cody and Waite (1980), pi/2 in four parts: k times each of the first three is exact up to

@@ -86,7 +86,9 @@ def over_strips(
         full = size // width * width if exact else size
         if full:
             f.counted_loop(
-                _needed(f, limit, size, 1) if limit else full, width, lambda i: emit_strip(Strip(i, width), i, width)
+                _values_needed(f, limit, size, 1) if limit else full,
+                width,
+                lambda i: emit_strip(Strip(i, width), i, width),
             )
         if full < size:
             emit_strip(Strip(str(full), width), str(full), size - full)
@@ -115,10 +117,10 @@ def over_strips(
         if full < length:
             emit_strip(RowStrip(length, r, first, str(full), tail), f.plus(first, full), rest)
 
-    f.counted_loop(_needed(f, limit, size, length) if limit else size // length, 1, row)
+    f.counted_loop(_values_needed(f, limit, size, length) if limit else size // length, 1, row)
 
 
-def _needed(f: Function, limit: Limit, size: int, length: int) -> str:
+def _values_needed(f: Function, limit: Limit, size: int, length: int) -> str:
     """How many stretches of `length` elements are computed, one at least: rows up to the count, `AT_A_TIME` of them at
     a time."""
     most, count = size // limit.width, "0"

@@ -207,7 +207,7 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
         f.counted_loop(size, 1, one)
     else:
 
-        def scattered(j: str) -> None:
+        def reduce_scattered(j: str) -> None:
             first = f.times(j, count)
 
             def body(k: str, sum: str) -> list[str]:
@@ -221,7 +221,7 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
             (x,) = f.counted_loop(count, 1, body, [(type.llvm, nothing)])
             f.store(type, 1, x, f.pointer(out, type, j))
 
-        f.counted_loop(size, 1, scattered)
+        f.counted_loop(size, 1, reduce_scattered)
 
 
 def emit_running(f: Function, node: Node, program: Any) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from carom.engine.native.rules import RULES
 from carom.tests.oracles.native_and_xla import Native, assert_close, assert_same_bits, leaves, xla
-from carom.tests.oracles.random_operations import EVERY, Case, cases
+from carom.tests.oracles.random_operations import EVERY, OperationCase, cases
 
 TOGETHER = 12  # operations in one program
 
@@ -15,7 +15,7 @@ def test_there_is_an_operation_for_each_rule() -> None:
     assert set(EVERY) == set(RULES)
 
 
-def check(several: list[Case]) -> None:
+def check(several: list[OperationCase]) -> None:
     def program(*groups):
         return [case.of_given(given) for case, given in zip(several, groups, strict=True)]
 
@@ -35,7 +35,7 @@ def check(several: list[Case]) -> None:
 def test_primitive_is_that_of_xla(name: str) -> None:
     @hypothesis.settings(max_examples=2, derandomize=True, database=None, phases=[hypothesis.Phase.generate])
     @hypothesis.given(st.lists(cases(name), min_size=TOGETHER, max_size=TOGETHER))
-    def sample(several: list[Case]) -> None:
+    def sample(several: list[OperationCase]) -> None:
         check(several)
 
     sample()
@@ -46,7 +46,7 @@ def test_primitive_is_that_of_xla(name: str) -> None:
 def test_primitive_is_that_of_xla_often(name: str) -> None:
     @hypothesis.settings(max_examples=60)
     @hypothesis.given(st.lists(cases(name), min_size=1, max_size=TOGETHER))
-    def sample(several: list[Case]) -> None:
+    def sample(several: list[OperationCase]) -> None:
         check(several)
 
     sample()

@@ -14,7 +14,7 @@ import jax
 from jax import Array
 
 from .display import Row, count, counts, display_as, lanes_text, names, numbers
-from .parameters import AXES, COMBINED, check_parameter, gripped_dofs, is_array, pair_numbers, unread
+from .parameters import AXES, COMBINED, check_limits, check_parameter, gripped_dofs, is_array, pair_numbers, unread
 from .shaped import Float
 from .topology import Topology
 
@@ -133,8 +133,9 @@ class Model:
 
         friction, restitution and tangential_restitution of shapes change those of their pairs; pairs that have a rule
         between materials keep the rule's numbers. Raises ValueError for an array of the wrong shape, for a
-        negative mass, damping or friction, a restitution above 1 and the like, and for a parameter that would change
-        nothing. Inside jit, values are not checked.
+        nan, a negative mass, damping or friction, a restitution above 1, an axis or a quaternion whose length is not 1,
+        an inertia that is not symmetric or has a negative moment, a lower limit above the upper one, and for a
+        parameter that no joint, shape or loop of the model reads. Inside jit, values are not checked.
         """
         known = {f.name for f in fields(self)}
         for name in changes:
@@ -149,6 +150,8 @@ class Model:
             if (own := f"pair_{name}") not in changes:
                 changes[own] = pair_numbers(name, changes[name], getattr(self, own), topology)
         changed = replace(self, **changes)
+        if changes.keys() & {"lower", "upper"}:
+            check_limits(changed.lower, changed.upper)
         grips = gripped_dofs(topology, changed.loss, changed.motor_kd, changes.keys())
         return changed if grips == topology.gripped else replace(changed, topology=replace(topology, gripped=grips))
 

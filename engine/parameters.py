@@ -43,6 +43,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("restitution", "pair_restitution", "limit_restitution"), (0.0, 1.0)),
     **dict.fromkeys(("tangential_restitution", "pair_tangential_restitution"), (-1.0, 1.0)),
 }
+_UNIT = ("joint_quaternion", "axis", "axis2", "shape_quaternion", "loop_quaternion", "site_quaternion")
 
 
 def _root(xp: Any, a: Any, b: Any) -> Any:
@@ -75,15 +76,54 @@ def check_parameter(name: str, value: Any, old: Any, topology: Topology) -> Any:
     if tuple(value.shape[value.ndim - len(own) :]) != own:
         lanes = ", ".join(map(str, ("lanes", *own)))
         raise ValueError(f"Model.replace: {name} has shape {tuple(value.shape)}; it must be {own}, or ({lanes})")
-    if name in _RANGES and _is_known(value):
-        least, most = _RANGES[name]
-        wrong = np.argwhere((np.asarray(value) < least) | (np.asarray(value) > most))
-        if len(wrong):
-            first = tuple(wrong[0].tolist())
+    if _is_known(value):
+        numbers = np.asarray(value)
+        wrong, why = _flaw(name, numbers, np.asarray(old) if _is_known(old) else numbers)
+        if wrong.any():
+            first = tuple(np.argwhere(wrong)[0].tolist())
             at = f"[{', '.join(map(str, first))}]" if first else ""
-            limits = "it must not be negative" if most == np.inf else f"it must be from {least:g} to {most:g}"
-            raise ValueError(f"Model.replace: {name}{at} is {np.asarray(value)[first]:g}; {limits}")
+            said = f"{numbers[first]:g}" if numbers[first].ndim == 0 else np.array2string(numbers[first], precision=6)
+            raise ValueError(f"Model.replace: {name}{at} is {said}; {why}")
     return value
+
+
+def _flaw(name: str, value: np.ndarray, old: np.ndarray) -> tuple[np.ndarray, str]:
+    """Entries, or rows of entries, that make no sense, bool; and the reason."""
+    if np.isnan(value).any():
+        return np.isnan(value), "it must be a number"
+    if name in _RANGES:
+        least, most = _RANGES[name]
+        limits = "it must not be negative" if most == np.inf else f"it must be from {least:g} to {most:g}"
+        return (value < least) | (value > most), limits
+    if name in _UNIT:  # a joint without axes has zeros there
+        length, rows = np.linalg.norm(value, axis=-1), old.reshape(-1, *value.shape[value.ndim - len(AXES[name]) :])
+        slack = np.sqrt(np.finfo(value.dtype).eps)
+        given = np.broadcast_to((rows != 0).any((0, -1)), length.shape)
+        return given & ~(np.abs(length - 1) <= slack), "its length must be 1: divide it by its length"
+    if name == "inertia":
+        return ~_is_inertia(value), "it must be symmetric and without negative principal moments [kg m^2]"
+    return np.zeros((), bool), ""
+
+
+def _is_inertia(inertia: np.ndarray) -> np.ndarray:
+    """Return whether matrices (..., 3, 3) are symmetric and positive semidefinite to rounding, by principal minors."""
+    scale = np.abs(inertia).max((-2, -1), initial=0)
+    slack = 64 * np.finfo(inertia.dtype).eps
+    unit = np.where(np.isfinite(inertia), inertia, 0) / np.where(scale > 0, scale, 1)[..., None, None]
+    asymmetry = np.abs(unit - np.swapaxes(unit, -1, -2)).max((-2, -1), initial=0)
+    diagonal = np.einsum("...ii->...i", unit)
+    pairs = [diagonal[..., i] * diagonal[..., j] - unit[..., i, j] ** 2 for i, j in ((0, 1), (0, 2), (1, 2))]
+    minors = np.stack([*np.moveaxis(diagonal, -1, 0), *pairs, np.linalg.det(unit)], -1)
+    return np.isfinite(scale) & (asymmetry <= slack) & (minors >= -slack).all(-1)
+
+
+def check_limits(lower: Any, upper: Any) -> None:
+    """Raise ValueError where a joint's lower limit is above the upper one."""
+    if is_array(lower) and is_array(upper) and _is_known(lower) and _is_known(upper):
+        wrong = np.argwhere(np.asarray(lower) > np.asarray(upper))
+        if len(wrong):
+            dof = wrong[0][-1]
+            raise ValueError(f"Model.replace: lower is above upper at degree of freedom {dof}; give both")
 
 
 def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
@@ -121,6 +161,16 @@ def _dofs(some: np.ndarray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(some.reshape(-1, some.shape[-1]).any(0)).tolist()) if some.size else ()
 
 
+# joints that read a parameter of theirs
+_READERS = {
+    "axis": {"revolute", "prismatic", "screw", "cylindrical", "universal", "planar"},
+    "axis2": {"universal", "planar"},
+    "pitch": {"screw"},
+    "lower": {"revolute", "prismatic", "screw", "cylindrical", "universal", "planar"},
+}
+_READERS["upper"] = _READERS["limit_restitution"] = _READERS["lower"]
+
+
 def _lengths(topology: Topology) -> dict[str, int]:
     points = topology.shape_points
     return {
@@ -132,6 +182,10 @@ def _lengths(topology: Topology) -> dict[str, int]:
 
 def unread(name: str, topology: Topology) -> str:
     """The reason why no run of the model reads the parameter; empty if runs do."""
+    if name in _READERS and not _READERS[name] & set(topology.joints):
+        return f"no joint has one: {name} is read by joints {', '.join(sorted(_READERS[name]))}"
+    if name in ("joint_position", "joint_quaternion") and set(topology.joints) <= {"floating"}:
+        return "all links are free: their place is in the state's q"
     if name == "shape_twist" and not topology.driven:
         return "no static moves; give one a linear_velocity or an angular_velocity in the scene"
     if name == "baumgarte" and topology.hold != "baumgarte":

@@ -84,8 +84,9 @@ MESSAGES = {
         "that jam by friction are the usual causes; bring masses nearer to each other, or lower friction"
     ),
     TOUCH_UNFINISHED: (
-        "the time at which two bodies touch was not found to the gap band, and they struck each other deeper: their "
-        "gap jumps, as where bodies start inside each other; set them apart, or raise gap_band"
+        "the time at which two bodies touch, or a joint meets its limit, was not found to the gap band, and they "
+        "struck deeper: their gap jumps, as where bodies start inside each other or a joint beyond its limit; set them "
+        "apart, start within the limits, or raise gap_band"
     ),
     TICKS_CAPPED: (
         "the most ticks of a run were used up before its end: raise max_ticks; a short max_dt, stiff springs, bodies "

@@ -98,7 +98,7 @@ class Record(NamedTuple):
             wholes = _concatenate_events((x.bodies, x.pair, x.dof, x.code), when)
             real = k < logged
             if many:
-                return jax.lax.cond(real, lambda: record._inserted(floats, wholes), lambda: record)
+                return jax.lax.cond(real, lambda: record._insert(floats, wholes), lambda: record)
             at = jnp.where(real, record.written, room)
             floats, wholes = put(record.floats, at, floats, room), put(record.wholes, at, wholes, room)
             return record._replace(floats=floats, wholes=wholes, written=record.written + real)

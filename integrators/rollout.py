@@ -31,7 +31,7 @@ from .control import Control, Orders, controller_of
 from .free import run_free, run_free_native
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
-from .options import WHOLE, OptionKeywords, Options
+from .options import WHOLE, OptionKeywords, Options, check_count
 from .readouts.report import Report, make_report, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
 from .rules import Rules
@@ -153,7 +153,8 @@ def rollout(
         at most ten million frames.
     control: commands to the motors: None (their targets); an array (nv,), (lanes, nv), or one row for each interval
         between frames (frames - 1, nv), (lanes, frames - 1, nv); or a function (model, state, t) -> (..., nv) that is
-        called every step.
+        called at the start of every step and held until its end. A feedback is thus of order 1 in max_dt, and a spring
+        made so gains energy: let stiffness=, damping= and position motors of the scene do that.
     forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.
     report: names of quantities to report for the time between frames, one or several; others are not computed.
         "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and
@@ -176,6 +177,7 @@ def rollout(
     options = Options.of(options, keywords)
     max_dt, window, max_ticks = options.max_dt, options.window, options.max_ticks
     times = frame_times(duration, frame_dt, max_dt)
+    check_count("chunk", chunk, 1)
     if reverse and max_ticks is None:
         raise ValueError("rollout: reverse needs max_ticks, the steps to go back through: see .stats.ticks of a run")
     if reverse and window is not None:
@@ -327,7 +329,7 @@ def frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
 def check_times(duration: float, frame_dt: float = 1 / 60, max_dt: float = 1 / 240) -> None:
     """Raise ValueError where a run cannot have these."""
     for name, value in (("duration", duration), ("frame_dt", frame_dt), ("max_dt", max_dt)):
-        if not 0 < value < math.inf:
+        if not (isinstance(value, (int, float, np.number, np.ndarray, Array)) and 0 < value < math.inf):
             raise ValueError(f"rollout: {name} is {value!r}; it must be a positive number of seconds")
     if duration > MOST_FRAMES * frame_dt:
         raise ValueError(
@@ -351,9 +353,19 @@ def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:
 def broadcast_state(model: Model, state: State) -> State:
     """The state with one lane for each lane of the model, and its clock too."""
     topology, q, v, t = model.topology, state.q, state.v, state.t
+    real = model.mass.dtype
+    kinds = {np.dtype(getattr(x, "dtype", real)) for x in (q, v, t)}
+    if kinds != {real}:
+        raise ValueError(
+            f"the state has numbers of {', '.join(sorted(map(str, kinds)))}, the model of {real}: convert the state, "
+            f"jax.tree.map(lambda x: x.astype({real.name!r}), state)"
+        )
     arrays = isinstance(q, Array) and isinstance(v, Array) and isinstance(t, Array)
     if arrays and q.shape == (topology.nq,) and v.shape == (topology.nv,) and t.shape == () and not lanes_of(model):
         return state
+    lanes = *lanes_of(model), *np.shape(t)
+    if len(lanes) == 2 and len({*lanes} - {1}) > 1:
+        raise ValueError(f"the model has {lanes[0]} lanes, the state {lanes[1]}: they must be as many, or one")
     batch = Forest.of(model, q=state.q, v=state.v).batch
     return State(
         jnp.broadcast_to(state.q, (*batch, topology.nq)),

@@ -32,7 +32,7 @@ IRREGULAR = [
     "broken",
     "frozen",
     "driven",
-]  # noqa: E501
+]
 # a type of joint, what users call, and words that only look like participles
 ALLOWED = {"_fixed", "constrained", "closed", "compiled", "quadruped", "speed", "seed"}
 

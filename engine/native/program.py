@@ -21,8 +21,7 @@ from .code import MachineCode, compile_code
 from .runner import of_gpu
 from .stages import stage
 from .types import Unsupported
-from .warp.code import GpuKernel
-from .warp.code import compile_kernel as compiled_kernel
+from .warp.code import GpuKernel, compile_kernel
 
 ROWS = 10007  # rows of an open array while a program is traced: a number that nothing else has
 NO_MESH = jax.sharding.AbstractMesh((), ())
@@ -71,7 +70,7 @@ class Program:
     @functools.cached_property
     def kernel(self) -> GpuKernel | None:
         """The kernel for a GPU."""
-        return self._compile(functools.partial(compiled_kernel, of_gpu(self._alike)), self._kernel_key)
+        return self._compile(functools.partial(compile_kernel, of_gpu(self._alike)), self._kernel_key)
 
     @property
     def _kernel_key(self) -> str | None:

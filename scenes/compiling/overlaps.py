@@ -38,10 +38,12 @@ def overlap_text(model: Model, q: Array, owners: Sequence[str]) -> str:
     worst = sorted(deepest.items(), key=lambda item: -item[1])
     listed = "; ".join(f"{a} and {b} by {depth:.3g} m" for (a, b), depth in worst[:NAMED])
     least = "at least " if len(found) == COUNTED else ""
+    speed = 0.5 * float(model.rest_speed)
     more = f"; and {least}{len(worst) - NAMED} more pairs" if len(worst) > NAMED else ""
     return (
-        f"shapes overlap at the start: {listed}{more}. The first steps will push them apart: set them apart, exclude "
-        "the pair, or compile with overlaps='ignore'"
+        f"shapes overlap at the start: {listed}{more}. They come apart slowly, at half of rest_speed "
+        f"({speed:.2g} m/s), or in Live some centimetres a second: set them apart, exclude the pair, or "
+        "compile with overlaps='ignore'"
     )
 
 

@@ -183,4 +183,4 @@ class ChangePrograms:
         awake["fresh"] = jnp.int32(0)
         new_world = {name: jnp.where(new, x, w[name]) for name, x in awake.items()}
         new_world |= {name: jnp.where(valid, x, w[name]) for name, x in more.items()}
-        return self.programs._saved(new_world), (return_code(valid),)
+        return self.programs._add_derived(new_world), (return_code(valid),)

@@ -41,6 +41,14 @@ def vectors(name: str, value: Any) -> Array:
     return array.reshape(-1, 3)
 
 
+def direction(name: str, value: Any) -> Array:
+    """A vector (3,) that is not 0."""
+    array = numbers(name, value, 3)
+    if not array.any():
+        raise _wrong(name, value, "a vector that is not 0")
+    return array
+
+
 def quaternion(name: str, value: Any) -> Array:
     """Unit quaternion (4,), from one of about length 1."""
     array = numbers(name, value, 4)
@@ -69,9 +77,9 @@ def fraction(name: str, value: Any) -> float:
 def metres(name: str, value: Any) -> float:
     """A distance, infinite if it is more than MOST."""
     array = _reals(value)
-    if array is None or array.shape != () or np.isnan(array):
-        raise _wrong(name, value, "one number of metres, which may be infinite")
-    return float(array) if abs(array) <= MOST else float(np.copysign(np.inf, array))
+    if array is None or array.shape != () or not array >= 0:
+        raise _wrong(name, value, "one number of metres, 0 or more, which may be infinite")
+    return float(array) if array <= MOST else np.inf
 
 
 def speed(name: str, value: Any) -> float:

@@ -132,7 +132,7 @@ class Live(Inputs):
         """The first hit of a ray; see `carom.cast_rays`.
 
         ignore: names of bodies that are left out.  mask: the ray hits only shapes in one of these layers."""
-        one = arguments.numbers("origin", origin, 3), arguments.numbers("direction", direction, 3)
+        one = arguments.numbers("origin", origin, 3), arguments.direction("direction", direction)
         return self._parts.questions.hit(self.raycasts(*one, max_distance, ignore=ignore, mask=mask), 0)
 
     def raycasts(

@@ -59,7 +59,7 @@ def test_a_scene_that_fails_leaves_the_others(capsys: pytest.CaptureFixture[str]
 def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) -> None:
     """The kernels by what was assembled of them, the answers number by number."""
     monkeypatch.setenv("CAROM_CACHE", "off")
-    monkeypatch.setattr(prepared, "_assembled", lambda _, ptx, file: file.write_bytes(_shortened(ptx)))
+    monkeypatch.setattr(prepared, "_assemble", lambda _, ptx, file: file.write_bytes(_shortened(ptx)))
     monkeypatch.setattr("carom.tests.oracles.ptxas.assembler", lambda: Path("ptxas"))
     with as_on_gpu():
         one = gpu_cases.case(SCENE, SECONDS)

@@ -148,6 +148,10 @@ def test_every_field_is_a_parameter() -> None:
         ("joints", "loop_active", "no loop can be switched; give one active= in the scene"),
         ("bounces", "pair_touches", "pairs are not filtered; give filtering=True in the scene"),
         ("bounces", "loop_spring", "no loop has a spring"),
+        ("bounces", "axis", "no joint has one: axis is read by joints cylindrical, planar, prismatic"),
+        ("bounces", "upper", "no joint has one: upper is read by joints cylindrical"),
+        ("bounces", "joint_position", "all links are free: their place is in the state's q"),
+        ("baumgarte", "pitch", "no joint has one: pitch is read by joints screw"),
     ],
 )
 def test_a_parameter_without_effect_is_refused(scene: str, name: str, why: str) -> None:
@@ -169,6 +173,39 @@ def test_a_parameter_without_effect_is_refused(scene: str, name: str, why: str) 
 def test_a_wrong_shape_is_named(name: str, shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=rf"^Model.replace: {message}"):
         bounces()[0].replace(**{name: np.ones(shape)})
+
+
+TURNED = np.array([[0.0, 2.0, 0.0]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"axis": TURNED}, r"axis\[0\] is \[0. 2. 0.\]; its length must be 1: divide it by its length"),
+        ({"joint_quaternion": np.ones((3, 4))}, r"joint_quaternion\[0\] is \[1. 1. 1. 1.\]; its length must be 1"),
+        ({"lower": np.full(4, np.nan)}, r"lower\[0\] is nan; it must be a number"),
+        ({"mass": np.array([1, np.nan, 1])}, r"mass\[1\] is nan; it must be a number"),
+        ({"lower": np.full(4, 1.0)}, "lower is above upper at degree of freedom 2; give both"),
+        ({"inertia": -np.ones((2, 3, 3, 3))}, r"inertia\[0, 0\] is .*; it must be symmetric and without negative"),
+        ({"inertia": np.tile(np.eye(3) + np.eye(3, k=1), (3, 1, 1))}, r"inertia\[0\] is .*; it must be symmetric"),
+        ({"inertia": np.full((3, 3, 3), np.inf)}, r"inertia\[0\] is .*; it must be symmetric"),
+    ],
+)
+def test_a_wrong_number_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^Model.replace: (?s:{message})"):
+        joints()[0].replace(**changes)
+
+
+def test_right_numbers_are_taken() -> None:
+    """Limits that change together, limits without end, inertias of a plate and of a rod, and of nothing."""
+    model = joints()[0]
+    model.replace(lower=np.full(4, 1.0), upper=np.full(4, 2.0))
+    model.replace(lower=np.full(4, -np.inf), upper=np.full(4, np.inf))
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    for moments in ((0.1, 0.1, 0.2), (0, 1e-9, 1e-9), (0, 0, 0), (1e3, 1e3, 1e-9)):
+        inertia = rotation @ np.diag(moments) @ rotation.T
+        for kind in (np.float32, np.float64):
+            model.replace(inertia=np.tile(inertia.astype(kind), (3, 1, 1)))
 
 
 def test_plain_numbers_are_taken() -> None:

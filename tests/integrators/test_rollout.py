@@ -266,6 +266,8 @@ def hits_as_expected(run: Any, path: np.ndarray, impacts: list[tuple[float, floa
     [
         ({"duration": 0.0}, "duration is 0.0; it must be a positive number of seconds"),
         ({"duration": float("nan")}, "duration is nan; it must be a positive"),
+        ({"duration": "1"}, "duration is '1'; it must be a positive number of seconds"),
+        ({"chunk": 0}, "chunk is 0; it must be a whole number from 1 to"),
         ({"frame_dt": -0.1}, "frame_dt is -0.1; it must be a positive"),
         ({"max_dt": float("inf")}, "max_dt is inf; it must be a positive"),
         ({"scheme": "euler"}, "scheme 'euler' is unknown; it must be one of exact, rk4"),
@@ -294,6 +296,16 @@ def test_bad_shapes() -> None:
     rows = jnp.zeros((1, 2, 1))
     with pytest.raises(ValueError, match=r"control has shape \(1, 2, 1\); .*: \(1, 1\) or \(3, 1, 1\)$"):
         carom.rollout(model, carom.tile(state, 3), duration=0.1, frame_dt=0.1, control=rows)
+
+
+def test_a_state_of_another_precision_or_batch_is_named() -> None:
+    model, state = slider()
+    single = jax.tree.map(lambda x: x.astype(jnp.float32), state)
+    with pytest.raises(ValueError, match=r"numbers of float32, the model of float64: convert the state, jax.tree.map"):
+        carom.rollout(model, single, duration=0.1)
+    three = model.replace(mass=jnp.ones((3, model.topology.n_links)))
+    with pytest.raises(ValueError, match=r"^the model has 3 lanes, the state 2: they must be as many, or one"):
+        carom.step(three, carom.tile(state, 2), dt=0.1)
 
 
 def test_motors_are_told_lane_by_lane() -> None:
@@ -332,7 +344,7 @@ def test_failed_lane_is_named() -> None:
     with pytest.raises(results.SimulationError, match=r"lanes 1, 3 \(2 of 4 lanes\), after t = 0 s: .* lower max_dt"):
         run()
     with pytest.raises(results.SimulationError, match=r"^lane 0, after t = 0 s"):
-        carom.rollout(model.replace(stiffness=jnp.array([jnp.nan])), state, duration=0.1, frame_dt=0.1)
+        carom.rollout(model.replace(stiffness=jnp.array([jnp.inf])), state, duration=0.1, frame_dt=0.1)
 
 
 # -- through jit, vmap and derivatives ----------------------------------------------------------------

@@ -158,7 +158,7 @@ def launched(warps: int, seed: int = 1, tally: Tally | None = None, runner: Runn
         return _Kernel(code.lane_text(closed, open, runner), warps, tally)
 
     library = emulator()
-    with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(program, "compiled", compiled):
+    with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(program, "compile_code", compiled):
         jax.clear_caches()
         library.warp_begin(seed)
         yield library

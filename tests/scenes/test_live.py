@@ -312,6 +312,11 @@ def test_what_is_refused_changes_nothing(world: Any) -> None:
         (lambda: world.overlap(PROBE, quaternion=(0, 0, 0, 0)), "of length 0; it must have length 1"),
         (lambda: world.overlap(PROBE, within=np.nan), "within is nan; it must be one number of metres"),
         (lambda: world.raycast((0, 0, 5), (0, 0, -1), "far"), "max_distance is 'far'; it must be one number of metres"),
+        (
+            lambda: world.raycast((0, 0, 5), (0, 0, -1), -1.0),
+            "max_distance is -1.0; it must be one number",
+        ),
+        (lambda: world.raycast((0, 0, 5), (0, 0, 0)), r"direction is \(0, 0, 0\); it must be a vector that is not 0"),
         (lambda: world.raycast((0, 0, 5), (0, 0, -1), ignore="ball"), "ignore is 'ball'; it must be a list of names"),
         (lambda: world.raycast((0, 0, 5), (0, 0, -1), ignore=["bal"]), "a name in ignore is 'bal'; it must be one of"),
         (lambda: world.raycasts(np.ones((4, 3), complex), (0, 0, 1)), vectors),

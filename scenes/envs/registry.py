@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
@@ -70,6 +71,10 @@ def make_env(name: str, *, engine: str | None = None, dtype: DTypeLike | None = 
         matches = get_close_matches(name, tasks, n=1)
         hint = f"did you mean {matches[0]!r}?" if matches else f"there are {', '.join(tasks)}"
         raise ValueError(f"no environment named {name!r}: {hint}")
+    known = inspect.signature(tasks[name]).parameters
+    for given in () if any(x.kind == x.VAR_KEYWORD for x in known.values()) else parameters:
+        if given not in known:
+            raise TypeError(f"make_env: {name!r} has no parameter {given!r}; it has {', '.join(known) or 'none'}")
     return _make(tasks[name], engine, checked_dtype("make_env", dtype), **parameters)
 
 

@@ -390,7 +390,7 @@ def test_refusals(env: Environment) -> None:
         make_env("cartpole")
     with pytest.raises(ValueError, match="no environment named 'zzz': there are pendulum, acrobot"):
         make_env("zzz")
-    with pytest.raises(TypeError, match="make_env: .pendulum. has no parameter .efort.; it has"):
+    with pytest.raises(TypeError, match=r"make_env: .pendulum. has no parameter .efort.; it has"):
         make_env("pendulum", efort=1)
     with pytest.raises(ValueError, match=r"acrobot has no engine 'planar': it has closed, tree"):
         make_env("acrobot", engine="planar")

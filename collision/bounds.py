@@ -1,6 +1,6 @@
-"""Extents of shapes: bounding spheres and boxes, the ball inside, the reach about a point.
+"""Extents of shapes: bounding spheres and boxes, the inscribed ball, the reach about a point.
 
-All of it follows from a model's parameters, so a compiled loop computes it once. Shapes are taken kind by kind,
+All of these follow from a model's parameters, so a compiled loop computes them once. Shapes are taken kind by kind,
 and those made of points by their number of points; every function returns arrays over all shapes, in shape order.
 Parameters may be batched. Zero sizes are allowed, and derivatives stay finite there (double `where`).
 """
@@ -34,8 +34,8 @@ class Reach(NamedTuple):
     """Lengths [m] about a point, (..., ns).
 
     full: no point of the shape is farther away.
-    swing: no turn about the point by a small angle moves the shape's surface further than the angle times this:
-    the length that angular speeds are multiplied with. A centred sphere has none, however large it is.
+    swing: a rotation about the point by a small angle moves the shape's surface by at most the angle times this length,
+    by which angular speeds are multiplied. It is 0 for a centred sphere, however large it is.
     """
 
     full: Array
@@ -43,7 +43,7 @@ class Reach(NamedTuple):
 
 
 def bounding_spheres(model: Model) -> Ball:
-    """A ball around each shape, in its own axes; radius inf for planes, around the surface for heightfields."""
+    """A ball around each shape, in its own axes; radius inf for planes; for heightfields it bounds the surface."""
 
     def of_points(p: Vec3) -> tuple[Vec3, Array]:
         center = Vec3(*((x.min(-1) + x.max(-1)) / 2 for x in (p.x, p.y, p.z)))
@@ -71,8 +71,8 @@ def bounding_spheres(model: Model) -> Ball:
 
 
 def bounding_halves(model: Model) -> Array:
-    """Half the size (..., ns, 3) of a box around each shape, in its own axes, about the centre of its bounding sphere
-    [m]; inf for planes."""
+    """Half the size (..., ns, 3) [m] of a box around each shape, in its own axes, about the centre of its bounding
+    sphere; inf for planes."""
     halves: dict[str, Callable[[Array], Array]] = {
         "sphere": lambda s: s[..., jnp.array([0, 0, 0])],
         "plane": lambda s: jnp.full_like(s, jnp.inf),
@@ -94,7 +94,7 @@ def bounding_halves(model: Model) -> Array:
 
 def inradius(model: Model) -> Array:
     """Radius (..., ns) [m] of a ball inside each shape; inf for planes and heightfields, solid below; 0 for meshes,
-    whose surface alone counts. For hulls the ball sits at the mean of the vertices: not the largest, but inside."""
+    which are surfaces only. For hulls the ball is centred at the mean of the vertices: inside, but not the largest."""
     radii: dict[str, Callable[[Array], Array]] = {
         "sphere": lambda s: s[..., 0],
         "plane": lambda s: jnp.full_like(s[..., 0], jnp.inf),
@@ -116,8 +116,7 @@ def inradius(model: Model) -> Array:
 
 
 def insides(model: Model) -> Array:
-    """A point (..., ns, 3) of each shape's inside, in its own axes [m]: their origin; of what is made of points, the
-    mean of these."""
+    """A point (..., ns, 3) inside each shape, in its own axes [m]: its origin, or the mean of its points."""
     parts = []
     for kind, shapes in _runs(model.topology):
         if kind in ("hull", "mesh"):
@@ -130,7 +129,7 @@ def insides(model: Model) -> Array:
 
 
 def _hull_inradius(model: Model, shapes: Sequence[int]) -> Array:
-    """Least distance from the mean of the vertices to a face; all hulls have equally many faces of equal size."""
+    """Least distance from the mean of the vertices to a face; all hulls have the same number and size of faces."""
     faces = model.topology.shape_faces
     p = _points(model, shapes)
     if not faces or not faces[shapes[0]]:
@@ -158,9 +157,9 @@ def reach(model: Model, about: Array) -> Reach:
     """Reach of each shape about a point of its link, about (..., ns, 3) [m] in the link's frame.
 
     The swing is a Lipschitz constant of the support function h(n) over unit directions n, so it bounds how fast a
-    turn moves any supporting plane, and with it the Hausdorff distance to the shape as it was. Where c is the
-    farthest point along n it is the length of c - (c.n) n, at most sqrt(full^2 - depth^2) with a ball of radius
-    depth about the point inside; balls added all round (sphere, capsule) do not count; a cylinder about its
+    rotation moves any supporting plane, and so the Hausdorff distance to the original shape. With c the farthest point
+    along n it is the length of c - (c.n) n, at most sqrt(full^2 - depth^2) with a ball of radius depth about the
+    point inside the shape; balls added all round (sphere, capsule) do not count; a cylinder about its
     centre has max(r, l), an ellipsoid max - min of its radii (h' = (b^2 - a^2) s c/h at its largest).
     """
     parts = []
@@ -172,7 +171,7 @@ def reach(model: Model, about: Array) -> Reach:
         if kind in ("hull", "mesh"):
             apart = _points(model, shapes) - Vec3(*(c[..., None] for c in (x.x, x.y, x.z)))
             full = swing = norm(apart).max(-1)
-        elif kind in ("plane", "heightfield"):  # they have no end
+        elif kind in ("plane", "heightfield"):  # these are unbounded
             full = swing = jnp.full_like(x.x, jnp.inf)
         else:
             full, swing = _REACHES[kind](x, size)
@@ -223,10 +222,10 @@ _MIRRORED = frozenset(_REACHES)
 
 
 def bounding_boxes(model: Model, positions: Array, rotations: Array) -> tuple[Array, Array]:
-    """Boxes along the world's axes around posed shapes: (lo, hi), each (..., ns, 3) [m], touching the shapes.
+    """Boxes (lo, hi), each (..., ns, 3) [m], along the world's axes around posed shapes, as small as possible.
 
     positions (..., ns, 3) [m] and rotations (..., ns, 3, 3) of the shapes' axes (not the links') in the world.
-    Planes and heightfields, which are solid below, are unbounded on the sides where they go on for ever.
+    Planes and heightfields, which are solid below, are unbounded on the sides where they are infinite.
     """
     parts = []
     for kind, shapes in _runs(model.topology):
@@ -252,7 +251,7 @@ def bounding_boxes(model: Model, positions: Array, rotations: Array) -> tuple[Ar
     return columns[..., :3], columns[..., 3:]
 
 
-# half the extent along a unit direction d, given in the shape's axes: the support function of a shape that is symmetric
+# half the extent along a unit direction d, in the shape's axes: the support function of a shape that is symmetric
 # about its origin
 _EXTENTS: dict[str, Callable[[Vec3, Array], Array]] = {
     "sphere": lambda d, s: jnp.broadcast_to(s[..., 0], jnp.broadcast_shapes(s[..., 0].shape, d.x.shape)),
@@ -264,7 +263,7 @@ _EXTENTS: dict[str, Callable[[Vec3, Array], Array]] = {
 
 
 def root(x: Any) -> Array:
-    """Square root, 0 with derivative 0 where x <= 0; what is not a number stays so."""
+    """Square root; 0 with derivative 0 where x <= 0; NaN stays NaN."""
     none = x <= 0
     return jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, x)))
 
@@ -291,7 +290,7 @@ def _runs(topology: Topology, by_faces: bool = False) -> list[tuple[str, list[in
 
 
 def _points(model: Model, shapes: Sequence[int]) -> Vec3:
-    """Points of shapes that have equally many, components (..., n, m)."""
+    """Points of shapes that have equal numbers of them, components (..., n, m)."""
     spans = [model.topology.shape_points[i] for i in shapes]
     count = spans[0][1] - spans[0][0]
     if all(stop == start for (_, stop), (start, _) in pairwise(spans)):  # a mesh may have millions

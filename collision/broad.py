@@ -1,4 +1,4 @@
-"""Broad phase: which pairs of shapes may be near, as lists of fixed length. It has no state between calls.
+"""Broad phase: lists of fixed length of the pairs of shapes that may be near. It has no state between calls.
 
 The pairs of a topology are sorted into groups of equal kinds, one vectorised narrow-phase kernel each. A group has a
 capacity for candidates, and one of three ways to find them, chosen when the plan is made:
@@ -33,10 +33,10 @@ from .culling.pair_matrix import CullingSphere, near_matrix
 Ints = NDArray[np.int32]
 
 ALL_PAIRS = 1024  # pairs of a scene: up to this many, all are candidates
-PER_SHAPE, PER_SPHERE = 16, 8  # candidates a shape: bounding spheres of boxes in a heap overlap more than balls
+PER_SHAPE, PER_SPHERE = 16, 8  # candidates per shape: bounding spheres of boxes in a heap overlap more than balls
 FEWEST = 64
 CELLS_ABOVE = 2**22  # entries of the matrix above which cells are faster: 2000 shapes, 1.2 ms by either on a CPU core
-IN_MACHINE_CODE = 2**26  # the same where that is to be had, which knows no sort: 8000 shapes, 20 ms
+IN_MACHINE_CODE = 2**26  # the same for machine code, which has no sort: 8000 shapes, 20 ms
 UNBOUNDED = frozenset({"plane", "heightfield"})  # no cell holds them
 
 
@@ -44,8 +44,8 @@ UNBOUNDED = frozenset({"plane", "heightfield"})  # no cell holds them
 class PairGroup:
     """The pairs of two kinds of shapes: n of them, ordered by shape A, then B.
 
-    a, b (n,) shape numbers, a < b; pair (n,) their rows of `topology.pairs`.  capacity: candidates it has room for.
-    way: "every", "matrix" or "cells".  table: of the last two.
+    a, b (n,) shape indices, a < b; pair (n,) their rows of `topology.pairs`.  capacity: room for so many candidates.
+    way: "every", "matrix" or "cells".  table: None for "every".
     """
 
     kinds: tuple[str, str]
@@ -66,8 +66,8 @@ class PairGroup:
         return self.way == "every" or "heightfield" in self.kinds
 
     def shapes_of(self, row: Array) -> tuple[Array, Array, Array]:
-        """Shapes A and B and row of `topology.pairs` of candidates; an empty slot has the group's first pair's
-        shapes, so that what is computed of them is finite, and pair -1."""
+        """Return shapes A and B and the row of `topology.pairs` of candidates; an empty slot has pair -1 and the shapes
+        of the group's first pair, so that the values computed for it are finite."""
         real = row < self.n
         at = jnp.where(real, row, 0)
         a, b, pair = (jnp.asarray(x)[at] for x in (self.a, self.b, self.pair))
@@ -81,7 +81,7 @@ class PairTable:
     shapes_a (na,), shapes_b (nb,), shapes (n,): shapes that are first, second, either, ascending.
     row_of, column_of (ns,): index of each shape in shapes_a and shapes_b, -1 elsewhere.
     allowed (na, words) uint32: bit k of word w of row i: is (shapes_a[i], shapes_b[32 w + k]) a pair of the group?
-    before (na, words) int32: how many of the group's pairs come before the word's first.
+    before (na, words) int32: number of the group's pairs before the first of the word.
     """
 
     shapes_a: Ints
@@ -95,7 +95,7 @@ class PairTable:
 
 @dataclass(frozen=True, eq=False)
 class PairPlan:
-    """The groups of a topology. Static: one object per topology and `max_pairs`, equal to itself only."""
+    """The groups of a topology. Static: one object per topology and `max_pairs`, equal only to itself."""
 
     groups: tuple[PairGroup, ...]
 
@@ -110,7 +110,7 @@ class Candidates(NamedTuple):
     """Candidates of a group.
 
     row: (capacity, *batch) int32, indices into the group's list of pairs, ascending, group.n in an empty slot.
-    needed: (*batch) int32, the capacity for all of them; if it is above the group's, some are missing.
+    needed: (*batch) int32, the capacity needed for all of them; above the group's, some are missing.
     """
 
     row: Array
@@ -127,7 +127,7 @@ def pair_plan(topology: Topology, max_pairs: int | None = None) -> PairPlan:
 def plan_pairs(
     kinds: tuple[str, ...], links: tuple[int, ...], pairs: Ints, max_pairs: int | None = None, way: str | None = None
 ) -> PairPlan:
-    """A plan from a table of pairs (np, 2), smaller shape first; way: for every group, whatever its size."""
+    """Make a plan from a table of pairs (np, 2), smaller shape first.  way: that of every group, whatever its size."""
     if max_pairs is not None and max_pairs < 1:
         raise ValueError(f"max_pairs is {max_pairs}; it must be positive: leave it out for the default")
     names, most = sorted(set(kinds)), IN_MACHINE_CODE if lane_programs() else CELLS_ABOVE
@@ -153,7 +153,7 @@ def plan_pairs(
 
 
 def default_capacity(kinds: tuple[str, str], pairs: Ints, in_all: int) -> int:
-    """All pairs of a small scene; in a large one a fixed number for each shape of the group."""
+    """All pairs in a small scene; in a large one a fixed number for each shape of the group."""
     if in_all <= ALL_PAIRS:
         return ALL_PAIRS
     each = PER_SPHERE if kinds == ("sphere", "sphere") else PER_SHAPE
@@ -179,14 +179,14 @@ def _group(kinds: tuple[str, str], pairs: Ints, rows: Ints, capacity: int, way: 
 def candidates(
     plan: PairPlan, center: Vec3, radius: Array, up: Vec3, margin: Any, still: Array | None = None
 ) -> list[Candidates]:
-    """One entry a group: the pairs whose bounding spheres' gap is at most the margin, ascending.
+    """One entry per group: the pairs whose bounding spheres' gap is at most the margin, ascending.
 
     center: of each shape's bounding sphere, components (ns, *batch) in W [m]; of a plane, a point of its surface.
-    radius: (ns,) or (ns, *batch) [m]; a plane's is not read. up: z axes of the shapes in W, components as of center;
+    radius: (ns,) or (ns, *batch) [m]; a plane's is not read. up: z axes of the shapes in W, components like center;
     only those of planes and heightfields are read. margin: (*batch) or a number [m], not negative.
-    still: (ns, *batch) bool, shapes that do not move: where pairs are looked for, those of two of these are left out.
+    still: (ns, *batch) bool, shapes that do not move; matrix and cells leave out pairs of two of these.
 
-    A shape that is not finite is no candidate where candidates are looked for (matrix, cells): the caller, who sees
+    Matrix and cells find no candidates for a shape that is not finite: the caller, who sees
     the coordinates, gives the lane the code NOT_FINITE. The lists stay valid.
     """
     dtype = jnp.result_type(center.x, radius)
@@ -228,7 +228,7 @@ def _matrix(group: PairGroup, balls: CullingSphere, margin: Array, still: Array 
 def _cells(group: PairGroup, balls: CullingSphere, margin: Array, still: Array | None) -> Candidates:
     table, room = _table(group), group.capacity
     n = len(table.shapes)
-    entries = max(PER_SPHERE, -(-room // n))  # so that a capacity of n times what the fullest cell holds is enough
+    entries = max(PER_SPHERE, -(-room // n))  # so that a capacity of n times the entries of the fullest cell is enough
     filtered = min(n * (n - 1) // 2 - group.n, room)  # near pairs that the group may not have
     row_of, column_of, number = (jnp.asarray(x) for x in (table.row_of, table.column_of, table.shapes))
     allowed, before = jnp.asarray(table.allowed), jnp.asarray(table.before)
@@ -249,7 +249,7 @@ def _cells(group: PairGroup, balls: CullingSphere, margin: Array, still: Array |
 
 
 def _own(still: Array | None, margin: Array) -> tuple[Array, ...]:
-    """`still` for each lane, if there is any."""
+    """`still` per lane, if it is given."""
     return () if still is None else (jnp.broadcast_to(still, (len(still), *margin.shape)),)
 
 
@@ -260,7 +260,7 @@ def _table(group: PairGroup) -> PairTable:
 
 
 def _per_lane(function: Any, rank: int) -> Any:
-    """The function of one lane over trailing batch axes."""
+    """Map a function of one lane over trailing batch axes."""
     for _ in range(rank):
         function = jax.vmap(function, in_axes=-1, out_axes=-1)
     return function

@@ -1,7 +1,7 @@
 """The narrow phase on demand: kernels that search run only for pairs whose bounding volumes are near.
 
-All other pairs get a lower bound of their distance and its direction (`culling/volumes.py`). This is enough for the
-length of a step (`safe_step.py`), and they have no contacts.
+All other pairs get a lower bound of their distance and its direction (`culling/volumes.py`). These are enough for the
+length of a step (`safe_step.py`), and the pairs have no contacts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Pairs(NamedTuple):
     kinds: a key of KERNELS.
     first, second: (n,) or (n, *batch) the shapes, in that order.
     swapped: bool, (n,), (n, *batch) or one for all: whether the second is the pair's shape A.
-    there: bool, (n,), (n, *batch) or one for all: whether the row is a pair.
+    there: bool, (n,), (n, *batch) or one for all: whether the row holds a pair.
     """
 
     kinds: tuple[str, str]
@@ -43,10 +43,10 @@ class Pairs(NamedTuple):
 class NearRows(NamedTuple):
     """Rows of near pairs, and bounds of the others.
 
-    order: (m, *batch) indices of the near pairs, in front, then -1.
+    order: (m, *batch) indices of the near pairs, then -1.
     rows: their rows, components (m, *batch).
     needed: (*batch) number of near pairs; if it is above m, some have no row.
-    apart: (n, *batch) lower bound of the gap of each other pair, and its direction; gap inf for near pairs.
+    apart: (n, *batch) lower bound of the gap of all other pairs, and its direction; gap inf for near pairs.
     """
 
     order: Array
@@ -66,10 +66,10 @@ def volumes(shapes: Shapes) -> Volume:
 
 
 def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs, capacity: int | None = None) -> NearRows:
-    """The narrow phase for near pairs.
+    """Run the narrow phase for near pairs.
 
-    look: (ns, *batch) range of each shape; a pair is near if the gap of its volumes is at most the sum of two [m].
-    capacity: number of near pairs that there are rows for; None: all pairs.
+    look: (ns, *batch) range of each shape; a pair is near if the gap of its volumes is at most the sum of both [m].
+    capacity: number of near pairs that have rows; None: all pairs.
     """
     batch, n = shapes.batch, len(pairs.first)
 
@@ -85,10 +85,10 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs, capacit
     each = VECTOR // apart.gap.dtype.itemsize
 
     def in_vectors(some: Array, most: int) -> tuple[Array, Array, Array]:
-        """The indices of some pairs, `most` of them, in front, and whether each is real; and how many vectors."""
+        """Return the indices of some pairs, at most `most`, whether each is real, and the number of vectors."""
         vectors = -(-most // each)
         order, real = compact(some, vectors * each)
-        order = jnp.where(real, order, order[:1])  # padding repeats a pair, since another one might take longer
+        order = jnp.where(real, order, order[:1])  # padding repeats a pair: any other might take longer
         return order, real, jnp.minimum((some.sum(0, dtype=jnp.int32).max() + each - 1) // each, vectors)
 
     if pairs.kinds[0] != "plane":

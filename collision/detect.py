@@ -1,4 +1,4 @@
-"""detect: pairs of shapes that are near each other, with gap, normal and points. The entry of this floor.
+"""detect: pairs of shapes that are near each other, with gap, normal and points. It is the entry of this floor.
 
 Link poses (kinematics) -> shape poses -> candidates (`broad.py`) -> rows of each group of equal kinds (`narrow.py`).
 """
@@ -49,15 +49,15 @@ def detect(
     """Gaps, normals and points of near pairs at the coordinates q, by one of two detectors.
 
     On the device, gaps and the closest points are exact to rounding (cylinders and ellipsoids: points to 5e-6 of the
-    size). Derivatives are those of the gap for points and normals that move along with the bodies; they are exact for
+    size). Derivatives of the gap treat points and normals as moving along with the bodies; they are exact for
     gaps, and for all results of spheres, capsules and planes.
 
     backend: "device" (kernels that run where jax runs; every shape except meshes with convex="none") or "fcl" (the
         Flexible Collision Library on the host; slower, to its own tolerance of about 1e-4 of the size; all shapes).
-    margin: pairs farther apart are left out. None: all pairs, or, in a scene with more pairs than the capacity, those
-        whose bounding spheres meet [m].
-    max_pairs: capacity for near pairs in each group of equal kinds. None: all pairs up to 1024, beyond that 8 or 16 for
-        each shape. `result.code` tells whether it was enough.
+    margin: pairs farther apart are left out [m]. None: all pairs, or, in a scene with more pairs than the capacity,
+        those whose bounding spheres meet.
+    max_pairs: capacity for near pairs in each group of equal kinds. None: all pairs up to 1024, beyond that 8 or 16 per
+        shape. `result.code` tells whether it was enough.
     """
     if backend == "device":
         return _on_device(model, q, margin, max_pairs)
@@ -99,13 +99,13 @@ def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Pr
 
 
 def _along_one_axis(x: Array, n: int, lanes: tuple[int, ...]) -> Array:
-    """x, whose first n axes are lanes, with one axis of lanes."""
+    """Return x, whose first n axes are lanes, with a single axis of lanes."""
     return jnp.broadcast_to(x, (*lanes, *x.shape[n:])).reshape(math.prod(lanes), *x.shape[n:])
 
 
 @native
 def _lane(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
-    """Detection for one scene, as a native program."""
+    """Detect in one scene, as a native program."""
     return _proximities(max_pairs, model, q, margin)
 
 
@@ -125,7 +125,7 @@ def detect_with_bounds(
 ) -> tuple[Proximities, Proximities]:
     """Near pairs and lower bounds of the distances of all pairs, at the coordinates q (*batch, nq).
 
-    The first result has the rows of `detect` on the device for pairs that are near, the second one row for each pair.
+    The first result has the rows of `detect` on the device for pairs that are near, the second one row per pair.
     This is its first row if it is near. Otherwise its gap is a lower bound along the normal, and its points are on
     planes that bound the shapes.
 
@@ -134,7 +134,7 @@ def detect_with_bounds(
     reach: (ns, *batch) reach of each shape [m]. A pair whose bounding spheres are farther apart than the sum of its two
         reaches may have no row. A pair whose kernel does not search is near within that distance. None: all pairs have
         rows.
-    still: (ns, *batch) bool, shapes that do not move; pairs of two of these have no rows. None: all pairs have.
+    still: (ns, *batch) bool, shapes that do not move; pairs of two of these have no rows. None: all shapes may move.
     max_near: capacity for near pairs of shapes of two kinds, if their kernel searches; None: all pairs.
     """
     return _detect(max_pairs, model, q, None, look, reach, still, max_near)
@@ -196,7 +196,7 @@ class Bucket(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _buckets(topology: Topology, groups: tuple[PairGroup, ...]) -> tuple[Bucket, ...]:
-    """Hulls by their number of vertices, up to a power of two: all padded to the largest. Each heightfield apart."""
+    """Sort the pairs: hulls by their number of vertices, rounded up to a power of two; each heightfield apart."""
 
     def like(shape: int) -> int:
         if topology.shape_kinds[shape] == "hull":
@@ -225,7 +225,7 @@ class Surroundings(NamedTuple):
     reach: Array | None
 
     def within(self, a: Any, b: Any) -> Array | None:
-        """Largest distance (n, *batch) [m] of near pairs of shapes (n,) or (n, *batch); None: there is no limit."""
+        """Largest distance (n, *batch) [m] of near pairs of shapes (n,) or (n, *batch); None: no limit."""
         if self.reach is None:
             return None
         if isinstance(a, np.ndarray):
@@ -234,9 +234,9 @@ class Surroundings(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Rows of some pairs: pair (n, *batch or ones) rows of `topology.pairs`, -1 for none; rows: each pair's, the
-    closest first, components (n, *batch).  within: (n, *batch) [m] rows farther apart are none; None: all are some.
-    needed: (*batch) number of pairs; if it is above n, some are missing. None: none are."""
+    """Rows of some pairs.  pair: (n, *batch or ones) rows of `topology.pairs`, -1 for none.  rows: those of each pair,
+    the closest first, components (n, *batch).  within: (n, *batch) [m] farther rows do not count; None: all count.
+    needed: (*batch) number of pairs; if it is above n, some are missing. None: none are missing."""
 
     pair: Array
     rows: tuple[Near, ...]
@@ -247,7 +247,7 @@ class _Part(NamedTuple):
 def _candidates(
     shapes: Shapes, pairs: PairPlan, margin: Any, reach: Array | None, still: Array | None
 ) -> Sequence[Candidates | None]:
-    """The candidates of each group, or None if every pair of it is one."""
+    """The candidates of each group; None where every pair is a candidate."""
     every = [group.whole for group in pairs.groups]
     if all(every):
         return [None] * len(every)
@@ -297,14 +297,14 @@ def _touches(shapes: Shapes, pair: Any) -> Array:
 
 
 def _by_need(kinds: tuple[str, str], around: Surroundings | None) -> bool:
-    """Return whether bounding volumes are checked first. A heightfield has none: its kernel finds what is near."""
+    """Return whether bounding volumes are checked first. Heightfields have none: their kernel finds what is near."""
     return around is not None and KERNELS[kinds].searches and "heightfield" not in kinds
 
 
 def _meet_near(
     shapes: Shapes, around: Surroundings | None, pairs: Pairs, pair: Any, capacity: int | None = None
 ) -> tuple[_Part, _Part]:
-    """pair: (n,) or (n, *batch) rows of `topology.pairs`."""
+    """Rows of near pairs, and bounds of all.  pair: (n,) or (n, *batch) rows of `topology.pairs`."""
     assert around is not None
     met = meet_near(shapes, around.volumes, around.look, pairs, capacity)
     at = jnp.maximum(met.order, 0)
@@ -316,10 +316,10 @@ def _meet_near(
 def _surface(
     shapes: Shapes, parts: list[_Part], margin: Any, status: tuple[Array, Array], in_front: bool = True
 ) -> Proximities:
-    """The parts' rows as arrays, a pair's rows one after another.
+    """Join the parts' rows to arrays, the rows of a pair one after another.
 
-    margin: (*batch) [m] none is farther; None: any.  status: code and needed (*batch).
-    in_front: of more than a FEW rows, move the active ones to the front; not worth it if nearly all are.
+    margin: (*batch) [m] farther rows are inactive; None: no limit.  status: code and needed (*batch).
+    in_front: move the active rows to the front if there are more than FEW rows; not worth it if nearly all are active.
     """
     batch, dtype = shapes.batch, shapes.pose.p.x.dtype
 
@@ -358,8 +358,8 @@ def _surface(
 
 @functools.lru_cache(maxsize=256)
 def _row_order(sizes: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """Indices of all rows, each pair's rows one after another, in an array that has a part's first rows one after
-    another, then its second ones.  sizes: (pairs, rows of each) of the parts."""
+    """Indices of all rows, such that the rows of a pair come one after another, in an array that holds the first rows
+    of a part one after another, then the second ones.  sizes: (pairs, rows of each) of the parts."""
     order, start = [np.zeros(0, np.int32)], 0
     for n, rows in sizes:
         order.append(start + np.arange(n * rows, dtype=np.int32).reshape(rows, n).T.reshape(-1))

@@ -1,6 +1,6 @@
-"""The FCL backend: Proximities of any shapes, non-convex meshes too, found on the host.
+"""The FCL backend: Proximities of any shapes, also non-convex meshes, computed on the host.
 
-What python-fcl 0.7 can and cannot do was measured on shapes of unit size; hence the way it is used here.
+The abilities of python-fcl 0.7 were measured on shapes of unit size; they explain how it is used here.
 
 - `fcl.distance` of shapes that are *apart* always ended (12 600 placements, degenerate ones among them), but its
   tolerance is absolute: gaps are off by 1e-7 as a rule and 1.5e-4 at worst, of shapes of size 1e4 by 5e-8 of their
@@ -8,18 +8,18 @@ What python-fcl 0.7 can and cannot do was measured on shapes of unit size; hence
   stop early: a point over the middle of a tetrahedron's face got the distance of a corner (see `host/fcl_pair.py`).
 - Its signed distance (`enable_signed_distance`) is right to 1e-6 in shallow overlap, but took 9 s for two spheres a
   thousandth off concentric and did not end in 8 minutes for concentric ones; python-fcl catches none of its exceptions.
-- `fcl.collide` gives depths that are wrong by up to 0.1 between convex shapes, and one a triangle for meshes.
-- Meshes that intersect have distance 0 or -1. A mesh's nearest point comes first in whatever order the two are given;
-  the points between a mesh and a sphere are in a frame of their own.
+- `fcl.collide` gives depths that are wrong by up to 0.1 between convex shapes, and one per triangle for meshes.
+- Meshes that intersect have distance 0 or -1. A mesh's nearest point comes first, whichever order the two are given
+  in; the points between a mesh and a sphere are in a frame of their own.
 
 So depths come from distances alone. Planes are closed forms: FCL has no distance to them.
 
 Accuracy, in units of the largest shape's size. Convex shapes: gaps 5e-8, in symmetric placements 1e-6, where round
 shapes overlap deeply 1e-4 at worst, exact for boxes and hulls of few edges; normals 1e-10 as a rule, 4e-4 at worst.
-Meshes: the same apart, and while no more than the rounding of a sphere or capsule overlaps; else the shortest way out
+Meshes: the same if apart, or if only the rounding of a sphere or capsule overlaps; else the shortest way out
 found from the triangles that meet, exact where the surface is flat as far as the depth. Closed meshes are solid,
 heightfields are solid below, open meshes are surfaces.
-Rows of a pair: up to four for box on box and for flat sides on a plane, else one. There is no derivative.
+Rows of a pair: up to four for box on box and for flat sides on a plane, else one. There are no derivatives.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _LOCK = threading.Lock()  # callbacks of several devices share FCL's objects
 def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = np.inf) -> Proximities:
     """Proximities of the shapes at their poses in the world: positions (..., ns, 3) [m], rotations (..., ns, 3, 3).
 
-    margin: [m] pairs farther apart are not reported. Leading axes, of the geometry too, are the batch, whose lanes
-    are looped over on the host, under jit and vmap in one callback. Pairs of shapes whose pose or geometry is not
-    finite are inactive; a lane that has one is coded NOT_FINITE, a lane with more rows than there is room for, of which
-    it keeps the closest, PAIRS_FULL.
+    margin: [m] pairs farther apart are not reported. Leading axes, also those of the geometry, are the batch; the host
+    loops over its lanes, under jit and vmap in one callback. Pairs of shapes whose pose or geometry is not
+    finite are inactive; a lane that has one is coded NOT_FINITE. A lane with more rows than there is room for keeps
+    the closest and is coded PAIRS_FULL.
     """
     fcl_library()
     topology, dtype = model.topology, jnp.result_type(positions)
@@ -59,7 +59,7 @@ def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = 
     batch, n = np.broadcast_shapes(*leads), pair_table(topology).capacity
 
     def add_batch_axes(x: Any, own: int) -> jax.Array:
-        """x with as many batch axes as the result, so that another one in front fits all operands."""
+        """Give x as many batch axes as the result, so that another axis in front fits all operands."""
         shape = jnp.shape(x)
         return jnp.reshape(x, (1,) * (len(batch) + own - len(shape)) + shape)
 
@@ -78,10 +78,10 @@ def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = 
 
 
 def host_proximities(topology: Topology, *operands: Any) -> Proximities:
-    """The detector on numpy arrays, in a loop over lanes; nothing is compiled.
+    """Run the detector on numpy arrays, in a loop over lanes; nothing is compiled.
 
-    operands: positions, rotations, `shape_size` and `points` of the model, margin, as in fcl_proximities, with equally
-    many batch axes.
+    operands: positions, rotations, `shape_size` and `points` of the model, margin, as in fcl_proximities, with equal
+    numbers of batch axes.
     """
     fcl_library()
     own = (2, 3, 2, 2, 0)
@@ -101,7 +101,7 @@ def host_proximities(topology: Topology, *operands: Any) -> Proximities:
 
 
 def _lane_rows(lane: FclScene) -> tuple[list[HostRow], bool]:
-    """All rows of a lane, and whether all that has pairs is finite."""
+    """All rows of a lane, and whether every shape with pairs is finite."""
     fine, pairs, kinds = lane.finite(), lane.topology.pairs, lane.topology.shape_kinds
     rows: list[HostRow] = []
     for k in near_pairs(lane, fine):

@@ -28,12 +28,12 @@ class MassProperties:
     inertia: Array
 
     def in_frame(self, position: Array, quaternion: Array) -> MassProperties:
-        """Properties of the same body in the axes in which its own frame has this pose."""
+        """Return the properties of the same body in the axes in which its own frame has this pose."""
         R = rotation_matrix(quaternion)
         return MassProperties(self.mass, position + R @ self.com, R @ self.inertia @ R.T)
 
     def with_mass(self, mass: float) -> MassProperties:
-        """The same body, denser or lighter, with this mass [kg]."""
+        """Return the same body with this mass [kg], by a change of its density."""
         return MassProperties(mass, self.com, self.inertia * (mass / self.mass))
 
     def inertia_about(self, point: Array) -> Array:
@@ -43,7 +43,7 @@ class MassProperties:
 
 
 def combine(parts: Iterable[MassProperties]) -> MassProperties:
-    """Several rigidly joined parts in one frame, as one."""
+    """Combine rigidly joined parts in one frame."""
     parts = list(parts)
     mass = sum(part.mass for part in parts)
     com = sum((part.mass * part.com for part in parts), np.zeros(3)) / mass
@@ -54,7 +54,7 @@ def shape_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = 
     """Mass properties of one shape in its own axes, without its pose.
 
     density: [kg/m^3].
-    surface: of a hull or mesh, if the caller has loaded it already.
+    surface: that of a hull or mesh, if the caller has loaded it already.
     """
     if shape.kind not in _SOLIDS:
         raise ValueError(f"a {shape.kind} has no mass: it is static")
@@ -97,7 +97,7 @@ def _cylinder(s: Any, _: Surface | None):
 def _capsule(s: Any, _: Surface | None):
     r, h = s.radius, s.half_length
     tube, ball = 2 * np.pi * r * r * h, 4 / 3 * np.pi * r**3
-    # each half ball: 83/320 r^2 about its own centre, which lies h + 3/8 r from the middle
+    # each half ball has 83/320 r^2 about its own centre, which is h + 3/8 r from the middle
     side = tube * (r * r / 4 + h * h / 3) + ball * (2 / 5 * r * r + h * h + 3 / 4 * h * r)
     return tube + ball, np.zeros(3), np.diag([side, side, tube * r * r / 2 + ball * 2 / 5 * r * r])
 

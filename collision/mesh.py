@@ -1,7 +1,7 @@
 """The only file that imports trimesh: meshes from files and from arrays, repaired, with a report of what was done.
 
-`load_mesh` gives the surface, `inspect_mesh` the surface and the report. What cannot be used is a MeshError that
-says why. Files are not trusted: whatever their readers raise is a MeshError too.
+`load_mesh` gives the surface, `inspect_mesh` the surface and the report. A mesh that cannot be used raises MeshError,
+which says why. Files are not trusted: every error of their readers becomes a MeshError.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .meshes.repair import repair
 from .meshes.surfaces import Floats, Ints, MeshError, Surface, areas, is_closed, signed_volume
 
 LARGE, SMALL = 10.0, 1e-3  # [m] sizes at which a file is likely to be in other units than metres
-EXTREME = 1e30  # [m], and one over it: the fifth power of a size, as inertia has it, must be a number
-FORMATS = ("stl", "obj", "ply", "off", "glb", "dae")  # trimesh reads archives too, which unpack to a thousandfold
+EXTREME = 1e30  # [m], and 1/it: the fifth power of a size, as in inertia, must be a finite number
+FORMATS = ("stl", "obj", "ply", "off", "glb", "dae")  # trimesh also reads archives, which may unpack to 1000 times more
 MOST = 2**28  # bytes of a file
 GIVE = "give an STL, OBJ, PLY, OFF, GLB or DAE file"
 
@@ -27,7 +27,7 @@ class MeshReport:
     """The properties of a mesh, and the repairs that were made.
 
     repairs: one sentence for each repair.
-    vertices, faces: their numbers.
+    vertices, faces: their counts.
     bodies: number of parts that are not connected with each other.
     closed: whether it has an inside.
     volume: nan if it is not closed [m^3].
@@ -58,7 +58,7 @@ def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
 
 
 def inspect_mesh(source: Any, scale: Any = 1.0) -> tuple[Surface, MeshReport]:
-    """The repaired surface and what there is to say of it.
+    """Return the repaired surface and the report.
 
     source: path of an STL, OBJ, PLY, OFF, GLB or DAE file of 256 MB at most (its parts in their places, as one mesh),
     or a pair of arrays: vertices (n, 3) and faces (m, 3).
@@ -109,7 +109,7 @@ def _read(path: str | os.PathLike[str]) -> Surface:
     try:
         mesh = trimesh.load_mesh(path, file_type=kind, process=False)
         return np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int64)
-    except Exception as error:  # trimesh's readers raise whatever their file formats raise
+    except Exception as error:  # trimesh's readers raise any error of their file formats
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         cause = cause if len(cause) < 200 else cause[:200] + "..."
         raise MeshError(f"trimesh cannot read it ({cause}): {GIVE}") from error

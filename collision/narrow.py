@@ -1,7 +1,7 @@
 """The narrow phase: the table of kernels, and the rows of all pairs of a group.
 
 KERNELS holds every pair of kinds once, in the order of KINDS; a kernel's rows are the points it may return. Meshes
-come as hulls; a mesh that is none (`convex="none"`) has no kernel.
+come as hulls; a mesh that is not one (`convex="none"`) has no kernel.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Run = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 
 
 class Kernel(NamedTuple):
-    """run: (a, b, pose of B in A's frame) -> rows, the closest first.  rows: how many.
-    searches: whether it is not differentiated itself, and dear: pairs that are far apart are kept from it.
-    foot: whether A's point is the foot of B's on A, and goes where that goes; else it is fixed to A."""
+    """run: (a, b, pose of B in A's frame) -> rows, the closest first.  rows: their number.
+    searches: whether it is expensive and not differentiated itself; it does not run for pairs that are far apart.
+    foot: whether A's point is the foot of B's on A and moves with it; else it is fixed to A."""
 
     run: Run
     rows: int
@@ -42,7 +42,7 @@ KINDS = ("plane", "heightfield", "sphere", "capsule", "box", "cylinder", "ellips
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _attach(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
-    """A row that was searched for, of shapes at the poses a and b. Its derivative is that of points fixed to them.
+    """Give a row that was searched for, of shapes at the poses a and b, the derivative of points fixed to them.
 
     The gap is the largest separation over all normals, and the smallest over all points, so its derivative is that
     of fixed points along a fixed normal (Danskin, 1966). The normal is fixed to A.  foot: see `Kernel`.
@@ -113,7 +113,7 @@ def kernel_key(kind_a: str, kind_b: str) -> tuple[tuple[str, str], bool]:
 def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: Any = None) -> tuple[Near, ...]:
     """Rows of pairs of shapes of two kinds, in the world.
 
-    kinds: a key of KERNELS, and a, b in its order; swapped: where b is the pair's shape A, if anywhere.
+    kinds: a key of KERNELS, and a, b in its order; swapped: where b is the pair's shape A; None: nowhere.
     """
     if kinds not in KERNELS:
         fix = 'use backend="fcl", or Mesh(..., convex="hull" or "pieces")'
@@ -124,17 +124,17 @@ def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: Any = None) -> tuple
 
 
 def search(kinds: tuple[str, str], a: Some, b: Some) -> tuple[Near, ...]:
-    """Rows, in the world, of a kernel that searches: A is of the first kind. They have no derivative."""
+    """Rows, in the world, of a kernel that searches; a is of the first kind. They have no derivative."""
     return _in_world(KERNELS[kinds].run, *jax.lax.stop_gradient((a, b)))
 
 
 def attach_to_poses(kinds: tuple[str, str], rows: tuple[Near, ...], a: Transform, b: Transform) -> tuple[Near, ...]:
-    """The same rows with their derivative, from the poses of the shapes."""
+    """Return the same rows with their derivatives by the poses of the shapes."""
     return tuple(_attach(KERNELS[kinds].foot, row, a, b) for row in rows)
 
 
 def swap_sides(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:
-    """Rows of pairs whose shape A is the kernel's second where swapped (n, *batch or ones); None: nowhere."""
+    """Exchange A and B in rows where swapped (n, *batch or ones); None: nowhere."""
     return rows if swapped is None else tuple(select(swapped, row.flip(), row) for row in rows)
 
 
@@ -146,7 +146,7 @@ def _in_world(run: Run, a: Some, b: Some) -> tuple[Near, ...]:
 
 
 def _in_tiles(run: Run, a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-    """The kernel over some hundred pairs at a time, on a CPU: what they need stays in its cache (twice as fast)."""
+    """Run the kernel over some hundred pairs at a time, on a CPU: their values stay in its cache (twice as fast)."""
     *front, lanes = X.p.x.shape
     tile = max(SMALLEST, TILE // math.prod(front))
     if not lane_programs() or lanes < 2 * tile:

@@ -1,30 +1,31 @@
-"""Clearances: whether links of trees may have passed through anything in a step, from their motion at its two ends.
+"""Clearances: whether links of trees may have passed through another shape in a step, from their motion at its ends.
 
-The motion of a link of a tree in a step is not well bounded in advance: only the energy of the whole tree bounds its
-speed, and it may be a hundred times that of its lightest link. After the step, poses and velocities at both ends are
-known.
+The motion of a link of a tree in a step has no good bound in advance: only the energy of the whole tree bounds its
+speed, and the bound may be a hundred times the speed of its lightest link. After the step, poses and velocities at
+both ends are known.
 
 Derivation. The motion within the step is interpolated (Hermite): the link's centre of mass on the cubic, and its
 angular velocity on the quadratic, with the poses and velocities of both ends. The scheme's own step differs from this
 by terms of order 4 in its length h. Both curves lie within the convex hulls of their control points (Bernstein form;
-Farin 2002, section 5.1). With d the displacement from end to end, and e the angle that remains of the rotation after
+Farin 2002, section 5.1). With d the displacement from end to end, and e the angle of the rotation that remains after
 that by the mean angular velocity, these are
 
-    of the way:  0, u0 h/3, d - u1 h/3, d;      of |w|, at most:  |w0|, |w0 + w1|/2 + 3 e/h, |w1|.
+    of the path:  0, u0 h/3, d - u1 h/3, d;      of |w|, at most:  |w0|, |w0 + w1|/2 + 3 e/h, |w1|.
 
 Let A and B be a pair and n its normal at the start. Its supporting planes approach along the fixed n (see
 `safe_step.py`) by at most
 
     f = max n.(b - a) + swing_a turn_a + swing_b turn_b,   with   turn = h (|w0| + |w0 + w1|/2 + |w1|)/3 + e,
 
-with a and b the control points of the two paths, and |b - a| in place of n.(b - a) if one of the two is not convex. The
+with a and b the control points of the two paths, and |b - a| instead of n.(b - a) if one of the two is not convex. The
 step is safe if f is at most the pair's clearance: its gap plus the overlap that may go undetected (`safe_step.py`,
-which also says why this is enough). n may be any direction along which the gap is measured; bounding volumes will do.
+which also says why this is enough). n may be any direction along which the gap is measured or bounding volumes
+are separated.
 
 Pairs that the detector left out, because they are farther apart than the sum of their reaches, are checked by their
 reaches.
 
-Forces within the step, those of contacts too, show in the velocities at its ends. Free bodies are bounded before they
+Forces within the step, also those of contacts, show in the velocities at its ends. Free bodies are bounded before they
 move; in pairs with links of trees, their rotation is bounded by `link_motion` as well.
 """
 
@@ -57,11 +58,11 @@ from .speeds.link_motion import BODY, body_motion, trees
 from .speeds.shape_bounds import CONCAVE, ENDLESS, interior_points
 from .speeds.tree_speeds import times
 
-ROWS = max(kernel.rows for kernel in KERNELS.values())  # of a pair, at most
+ROWS = max(kernel.rows for kernel in KERNELS.values())  # per pair, at most
 
 
 class Clearances(NamedTuple):
-    """Clearances of near pairs, by which they may approach before they must be checked, (..., N).
+    """Clearances of near pairs, by which the shapes may approach before they must be checked, (..., N).
 
     pair: row of `topology.pairs`.
     normal: components, unit.
@@ -134,7 +135,7 @@ def clearance_used(
     clearances: Clearances,
     sifted: tuple[int, ...] = (),
 ) -> Array:
-    """The largest part (...) of its clearance that any pair may have used in a step; above 1 it may have passed.
+    """The largest part (...) of its clearance that any pair may have used in a step; above 1 shapes may have passed.
 
     before, after: states at the ends of the step.
     h: (...) its length [s].
@@ -207,8 +208,8 @@ def _way(start, end, V, W, com, h):
 
 
 def _tumbling(forest: Forest, model: Model, group: Group, start: LinkPoses, first: LinkVelocities, h: Array) -> Any:
-    """Largest rotation of the free bodies of a group [rad], 0 for other links. A quadratic is no bound for a radian or
-    more."""
+    """Largest rotation of the free bodies of a group [rad], 0 for other links. A quadratic does not bound rotations by
+    a radian or more."""
     free = np.array([free_links(forest.topology)[k] for k in group.links], bool) & (group.joint != "fixed")
     if not free.any():
         return 0.0

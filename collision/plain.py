@@ -7,11 +7,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-Numbers = ArrayLike  # a number, or numbers in lists, tuples or arrays: all recorded as nested tuples
+Numbers = ArrayLike  # a number, or numbers in lists, tuples or arrays: all are recorded as nested tuples
 
 
 def plain(value: Any) -> Any:
-    """Arrays, lists and numpy scalars as (nested) tuples of Python numbers; everything else unchanged."""
+    """Return arrays, lists and numpy scalars as (nested) tuples of Python numbers, everything else unchanged."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     return tuple(plain(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -1,4 +1,4 @@
-"""The shapes of a model as kernels take them: poses in the world, and Solids of chosen shapes.
+"""The shapes of a model as kernels take them: poses in the world, and Solids of selected shapes.
 
 Components have the shapes along a leading axis and the batch behind, (ns, *batch).
 """
@@ -43,18 +43,18 @@ class Shapes:
         return self.model.topology
 
     def parameter(self, name: str) -> Array:
-        """A parameter's rows in front: (rows, *batch or ones, width)."""
+        """Rows of a parameter in front: (rows, *batch or ones, width)."""
         return rows_first(getattr(self.model, name), self.batch)
 
 
 def rows_first(x: Array, batch: tuple[int, ...]) -> Array:
-    """An array (..., rows, width) as (rows, *batch or ones, width)."""
+    """Return an array (..., rows, width) as (rows, *batch or ones, width)."""
     front = jnp.moveaxis(x, -2, 0)
     return front.reshape(front.shape[0], *(1,) * (len(batch) + 2 - front.ndim), *front.shape[1:])
 
 
 def shapes_at(model: Model, q: Array) -> Shapes:
-    """Shapes where the coordinates q (..., nq) put them."""
+    """Pose the shapes at the coordinates q (..., nq)."""
     forest = Forest.of(model, q=q)
     own = [jnp.shape(getattr(model, name))[:-2] for name in SHAPES]
     batch = jnp.broadcast_shapes(forest.batch, *own)
@@ -76,7 +76,7 @@ def shapes_at(model: Model, q: Array) -> Shapes:
 
 @pytree
 class Some:
-    """Some of a model's shapes, all of one kind: their Solid and pose, components (n, *batch); solids' batch axes
+    """Some of a model's shapes, all of one kind: their Solid and pose, components (n, *batch); the Solid's batch axes
     may be ones."""
 
     solid: Solid
@@ -109,8 +109,8 @@ def shapes_picked(shapes: Shapes, kind: str, index: Array) -> Some:
 
 
 def _hulls(shapes: Shapes, every: tuple[int, ...], own: Array) -> Solid:
-    """Those of all hulls that each lane names, own (n, *batch): their corners are found, and the rest made of these, so
-    that nothing is made of hulls that are not used."""
+    """Solids of the hulls that each lane selects of all hulls, own (n, *batch): only their corners are gathered, and
+    the rest is computed from these, so that nothing is computed for hulls that are not used."""
     vertex, number = _hull_numbers(shapes.topology, every)
 
     def rows(x: Array, index: Array) -> Array:
@@ -145,6 +145,6 @@ def _solids(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Solid:
 
 @functools.lru_cache(maxsize=1024)
 def _hull_numbers(topology: Topology, index: tuple[int, ...]) -> tuple[NDArray[Any], Numbering]:
-    """Vertex numbers in `Model.points` (vertices, n) and numbering of some hulls, padded to the largest."""
+    """Vertex indices in `Model.points` (vertices, n) and numbering of some hulls, padded to the largest."""
     numberings = [numbering(topology.shape_faces[k]) for k in index]
     return concatenate_hulls(numberings, [topology.shape_points[k][0] for k in index])

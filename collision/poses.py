@@ -26,7 +26,7 @@ def rotation_matrix(quaternion: Array) -> Array:
 
 
 def rotation_from_z(direction: Array) -> Array:
-    """Quaternion of the smallest rotation that takes z to a unit direction; half a turn about x for -z."""
+    """Quaternion of the smallest rotation that takes z to a unit direction; for -z half a turn about x."""
     x, y, z = direction
     if z < -1 + 1e-12:
         return np.array([0.0, 1.0, 0.0, 0.0])
@@ -41,12 +41,12 @@ def cross(a: Array, b: Array) -> Array:
 
 
 def quaternion_product(a: Array, b: Array) -> Array:
-    """The rotation b followed by a."""
+    """The product a b: the rotation b followed by a."""
     scalar = a[0] * b[0] - a[1:] @ b[1:]
     return np.concatenate([[scalar], a[0] * b[1:] + b[0] * a[1:] + cross(a[1:], b[1:])])
 
 
 def from_axis_angle(axis: tuple[float, float, float], angle: float) -> tuple[float, ...]:
-    """Quaternion of a turn by an angle [rad] about an axis, as plain data."""
+    """Quaternion of a rotation by an angle [rad] about an axis, as plain data."""
     unit = np.asarray(axis, float) / np.linalg.norm(axis)
     return (float(np.cos(angle / 2)), *(float(np.sin(angle / 2) * c) for c in unit))

@@ -1,4 +1,4 @@
-"""Proximities: what a detector says of a scene, the same from either detector."""
+"""Proximities: the result of a detector, in the same form for both detectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..engine.shaped import Bool, Float, Int
 
 
 class Proximities(NamedTuple):
-    """Points of near approach, N rows: as many as the model's topology asks for, whatever is near.
+    """Points of near approach, N rows: their number depends only on the model's topology.
 
     A pair of shapes has one row, or up to four where flat faces meet; the first is the closest. A is the pair's
     first shape, B its second. Inactive rows hold pair -1, gap inf and zeros.
@@ -40,7 +40,7 @@ class Proximities(NamedTuple):
 
 
 def rows_at(near: Proximities, order: Any, real: Any) -> Proximities:
-    """The rows of these numbers (m, *batch), and which of them are real, as `compact` gives them."""
+    """The rows with these indices (m, *batch), and which of them are real, as `compact` gives them."""
     index, active = (jnp.moveaxis(x, 0, -1) for x in (order, real))
     pair, gap = (jnp.take_along_axis(x, index, -1) for x in (near.pair, near.gap))
     vectors = near.normal, near.point_a, near.point_b

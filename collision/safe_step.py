@@ -1,4 +1,4 @@
-"""Conservative advancement: how long pairs of shapes surely stay apart, or overlap at most so deep that it is noticed.
+"""Conservative advancement: how long shapes stay apart for sure, or overlap so little that it is noticed.
 
 `safe_step` and `undetected_step` bound the time until pairs touch, `longest_step` the time until one has passed through
 another undetected.
@@ -13,7 +13,7 @@ So gap(t) >= gap - f(t) if f bounds how far both supporting planes approach each
 
 - free body: b = v_com.n + swing w_max, a = g.n, where `swing` bounds the change of the support by rotation
   (`bounds.reach`; it is 0 for centred spheres, whose bound is the exact time of impact). Or, since no point is farther
-  than `full` from the centre of mass: b = v_com.n, c = full - (the support now). The later of the two times holds.
+  than `full` from the centre of mass: b = v_com.n, c = full - (the present support). The later of the two times holds.
 - tree in free fall: b = v_com.n + C e, a = g.n + C growth, with C the speed of the link's points per root of energy e.
 - any other tree: b = C e, a = C growth, in every direction.
 - static shapes: 0.
@@ -26,8 +26,8 @@ still changes no faster than that shape moves (Hausdorff distance), so |v| repla
 The pair is safe until the first time with f(t) = d. f is not monotone: if b < 0 the pair separates first, and a > 0
 brings it back.
 
-The bound of a tree is weak if a light link hangs on a heavy one, which might give it all its energy: ten times its
-actual speed is common. A run therefore checks trees after a step, by the poses that their links reached: `passage.py`.
+The bound of a tree is weak if a light link hangs on a heavy one, which might give it all its energy: ten times the
+actual speed is common. So a run checks trees after a step, by the poses that their links reached: `passage.py`.
 
 Undetected passage (`longest_step`). Nothing has passed through anything in a step if, along n, the interior of A is
 still on A's side of the interior of B. The direction of least overlap at its end is then n, or one with less overlap,
@@ -88,8 +88,8 @@ def safe_step(
 ) -> Array:
     """Time (...) [s] for which no pair of `near` closes its gap plus the allowance; inf if none ever can.
 
-    The time is 0 for touching pairs that approach; for touching pairs that separate, the time until they may be as near
-    again. It is also 0 if nothing is known: the state is not finite, or a massless link has no speed bound.
+    The time is 0 for touching pairs that approach; for touching pairs that separate, it is the time until they may be
+    as near again. It is also 0 if nothing is known: the state is not finite, or a massless link has no speed bound.
 
     allowance: number or (...), added to every gap; a negative sum counts as 0 [m].
     control: (..., nv) command to the motors meanwhile; None: their targets.
@@ -117,8 +117,8 @@ def longest_step(
 
     still: (..., ns) bool, shapes that do not move, whatever forces act on them.
     within: (...) upper limit of the result; pairs that cannot come so near by then are skipped [s].
-    clock: (ns,) index of each shape's clock, below T, or T for statics; the result is then (T,), one time a clock. The
-        shapes of a pair never have two different clocks.
+    clock: (ns,) index of each shape's clock, below T, or T for statics; the result is then (T,), one time per clock.
+        The shapes of a pair never have two different clocks.
     """
     distance = jnp.maximum(near.gap, 0.0)
     return _earliest_time(model, state, near, distance, control, forces, undetected_depths, still, within, clock)
@@ -136,7 +136,7 @@ def undetected_step(
     still: Array | None = None,
     clock: Array | None = None,
 ) -> Array:
-    """Time (...) [s] for which no pair can touch that is farther apart than the sum of its reaches.
+    """Time (...) [s] for which no pair that is farther apart than the sum of its reaches can touch.
 
     No shape moves farther than its reach in this time, in any direction.
 
@@ -179,7 +179,7 @@ def undetected_depths(model: Model, pair: Array) -> tuple[Array, Array]:
 
     def smaller(x: Array) -> Array:
         least = jnp.minimum(gather_shapes(x, a), gather_shapes(x, b))
-        return jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
+        return jnp.where(jnp.isinf(least), 0.0, least)  # inf: two static shapes
 
     kinds = model.topology.shape_kinds
     mesh, plane = (jnp.array([kind == name for kind in kinds]) for name in ("mesh", "plane"))
@@ -188,13 +188,13 @@ def undetected_depths(model: Model, pair: Array) -> tuple[Array, Array]:
 
 
 def shapes_of(topology: Topology, pair: Array) -> tuple[Array, Array]:
-    """Both shapes of pairs."""
+    """The two shapes of each pair."""
     a, b = (np.array(side, np.int32) for side in zip(*topology.pairs, strict=True))
     return jnp.asarray(a)[pair], jnp.asarray(b)[pair]
 
 
 def gather_shapes(x: Array, index: Array) -> Array:
-    """x (..., n) at the shapes index (..., N)."""
+    """Gather x (..., n) at the shapes index (..., N)."""
     return jnp.take_along_axis(*_broadcast_batch(x, index), axis=-1)
 
 
@@ -319,6 +319,6 @@ def _first_root(d: Array, b: Array, a: Array) -> Array:
 
 
 def _broadcast_batch(x: Array, y: Array) -> tuple[Array, Array]:
-    """x (..., n) and y (..., m) with equal leading axes."""
+    """Return x (..., n) and y (..., m) with equal leading axes."""
     batch = jnp.broadcast_shapes(x.shape[:-1], y.shape[:-1])
     return jnp.broadcast_to(x, (*batch, x.shape[-1])), jnp.broadcast_to(y, (*batch, y.shape[-1]))

@@ -1,4 +1,4 @@
-"""Shapes as people describe them: frozen plain data, unchecked until the scene is compiled.
+"""Shapes in the form in which people describe them: frozen plain data, unchecked until the scene is compiled.
 
 Every shape has its own axes and origin; `position` and `quaternion` place them in the frame of the
 body that carries the shape. Capsules and cylinders lie along z; a plane is the halfspace z <= 0 of
@@ -29,8 +29,8 @@ class Shape:
     density: None takes the body's, or 1000 [kg/m^3].
     material: name used by `set_pair`; None takes the body's.
     group, mask: sets of up to 32 layers, one bit each: the layers the shape is in, and those it may touch. Two
-        shapes may touch if each is in a layer that the other's mask names: (a.group & b.mask) and (b.group & a.mask).
-        By default every shape is in layer 0 and may touch all; group=0 or mask=0 touches nothing.
+        shapes may touch if each is in a layer of the other's mask: (a.group & b.mask) and (b.group & a.mask).
+        By default every shape is in layer 0 and may touch all; with group=0 or mask=0 it touches nothing.
     """
 
     kind: ClassVar[str] = ""
@@ -107,12 +107,12 @@ class ConvexHull(Shape):
 
 @dataclass(frozen=True)
 class Mesh(Shape):
-    """A triangle mesh. Its mass is that of the inside of its surface, which must be closed then.
+    """A triangle mesh. Its mass is that of the inside of its surface, which must then be closed.
 
     source: path of an STL, OBJ, PLY, OFF, GLB or DAE file, or a trimesh object (anything with vertices (n, 3) [m] and
     faces (m, 3)), which is kept as the pair (vertices, faces).
     scale: one factor or three, e.g. 0.001 for a file in millimetres; negative ones mirror.
-    convex: the shape that collides in place of the mesh.
+    convex: the shape that collides instead of the mesh.
         "hull": its convex hull, reduced to 64 vertices if it has more.
         "pieces": up to 32 convex pieces, together at most 1 % larger than the mesh if that many are enough; cuts along
         its faces are exact. The mesh must be closed.

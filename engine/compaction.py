@@ -1,4 +1,4 @@
-"""Compaction: the true rows of a mask moved to the front, and loops that end at their count."""
+"""Compaction: move the true rows of a mask to the front, and loop over these alone."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ WORD = 32  # bits
 
 
 def compact(mask: Array, room: int) -> tuple[Array, Array]:
-    """Indices of the true rows of mask (n, *batch), in order: rows (room, *batch), and whether each is real.
+    """Return the indices of the true rows of mask (n, *batch), in order, (room, *batch), and whether each is real.
 
-    In one pass if each lane has a program of its own. Else by binary search in the running count: no sort, since a loop
-    around a sort would not compile to one function.
+    It takes one pass if each lane has a program of its own, else a binary search in the running count. It does not
+    sort: a loop around a sort would not compile to one function.
     """
     if lane_programs() and mask.size == len(mask):
         flat = mask.reshape(-1)
@@ -36,8 +36,8 @@ def compact(mask: Array, room: int) -> tuple[Array, Array]:
 
 
 def set_bits(words: Array, room: int) -> tuple[Array, Array]:
-    """Numbers of the first bits that are set in words (n,) uint32, in order, (room,), and the count of all that are
-    set (): word by word, and in a word from one set bit to the next."""
+    """Return the indices of the first set bits in words (n,) uint32, in order, (room,), and the count of all set bits
+    (). It goes word by word, and within a word from one set bit to the next."""
 
     def bits(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         def put(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -50,7 +50,7 @@ def set_bits(words: Array, room: int) -> tuple[Array, Array]:
         word = jax.lax.dynamic_index_in_dim(words, k, 0, keepdims=False)
         return jax.lax.while_loop(lambda carry: carry[0] != 0, put, (word, *carry))[1:]
 
-    # one row more than there is room for, which takes the excess
+    # one row more than there is room for: it takes the excess
     start = jnp.full(room + 1, WORD * len(words) - 1, jnp.int32), jnp.int32(0)
     rows, count = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(words)), bits, start)
     return rows[:room], count
@@ -89,16 +89,16 @@ def map_indexed(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, 
 
 
 def in_front(real: Array) -> Array:
-    """The same mask (n, *batch), whose true rows are in front, as a compiler of lane programs knows it: what only it
-    hides is not computed behind the last true row."""
+    """Return the mask (n, *batch), whose true rows are in front, so that a compiler of lane programs knows this: a
+    value that is used only under the mask is not computed behind the last true row."""
     if not lane_programs() or real.size > len(real):
         return real
     return real & (jnp.arange(len(real), dtype=jnp.int32).reshape(real.shape) < last_row(real))
 
 
 def segment_reduce(how: Callable[[Array, Array], Array], x: Array, index: Array, n: int, neutral: float) -> Array:
-    """Combine by `how` the entries of x (m,) with each index, in their order: (n,), neutral for an index without any.
-    Entries with other indices are left out."""
+    """Combine by `how`, in order, the entries of x (m,) that have the same index: (n,), neutral for an index without
+    entries. Entries with other indices are left out."""
     last = last_row(x != neutral)
 
     def one(k: Array, made: Array) -> Array:

@@ -1,6 +1,6 @@
 """Printing of records: a headline and a few rows, at most six lines of text, and a small table in a notebook.
 
-Inside jit there are no numbers to show: shapes stand in their place.
+Inside jit there are no numbers to show; their shapes are shown instead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def display_as(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable
 
 
 def values(x: Any) -> np.ndarray | None:
-    """The values in numpy; None if it is no array, or its values are not at hand: traced, or of other processes."""
+    """Return the values in numpy; None if x is no array, or its values are not known: traced, or of other processes."""
     if isinstance(x, np.ndarray | np.generic):
         return np.asarray(x)
     import jax.core  # a scene prints without jax

@@ -1,4 +1,4 @@
-"""Forests: links group by group, from the roots outwards and back, and arrays as components and back.
+"""Forests: passes over groups of links, from the roots outwards and back, and arrays as components and back.
 
 A value of a group is a pytree of components. With n links in the group a component has shape
 (n, *batch), with one link just (*batch), or any shape that broadcasts to it. The group axis comes
@@ -34,8 +34,9 @@ class Forest:
 
     @staticmethod
     def of(model: Model, **arrays: Array) -> Forest:
-        """The forest of a model and of named arrays, whose trailing axes are checked: q (..., nq), point, impulse,
-        moment, about (..., 3), any other name (..., nv). Leading axes, of parameters too, are the batch."""
+        """Return the forest of a model and of named arrays, whose trailing axes are checked: q (..., nq), point,
+        impulse, moment, about (..., 3), any other name (..., nv). Leading axes, also those of parameters, are the
+        batch."""
         widths = {"q": model.topology.nq} | dict.fromkeys(("point", "impulse", "moment", "about"), 3)
         shapes = []
         for name, array in arrays.items():
@@ -64,11 +65,11 @@ class Forest:
         return self.rows(getattr(model, name), Model.base_ndim(name), group.links)
 
     def per_dof(self, array: Array, group: Group) -> tuple[Array, ...]:
-        """One component a degree of freedom, of an array (..., nv)."""
+        """Components of an array (..., nv), one per degree of freedom."""
         return self._spread(array, self.topology.v_start, JOINTS[group.joint].nv, group)
 
     def coordinates(self, q: Array, group: Group) -> tuple[Array, ...]:
-        """One component a coordinate, of an array (..., nq)."""
+        """Components of an array (..., nq), one per coordinate."""
         return self._spread(q, self.topology.q_start, JOINTS[group.joint].nq, group)
 
     def _spread(self, array: Array, start: Sequence[int], width: int, group: Group) -> tuple[Array, ...]:
@@ -86,19 +87,19 @@ class Forest:
     # -- components to arrays ------------------------------------------------------------------
 
     def join_dofs(self, per_group: Sequence[Sequence[Any]]) -> Array:
-        """An array (*batch, nv) of one sequence of components a group."""
+        """Join components, one sequence per group, to an array (*batch, nv)."""
         return self._join(per_group, self.topology.v_start)
 
     def join_coordinates(self, per_group: Sequence[Sequence[Any]]) -> Array:
-        """An array (*batch, nq) of one sequence of components a group."""
+        """Join components, one sequence per group, to an array (*batch, nq)."""
         return self._join(per_group, self.topology.q_start)
 
     def join_links(self, per_group: Sequence[Any]) -> Array:
-        """An array (*batch, nl) of one component a group."""
+        """Join components, one per group, to an array (*batch, nl)."""
         return self._join([(x,) for x in per_group], range(self.topology.n_links))
 
     def by_link(self, per_group: Sequence[Any]) -> Any:
-        """The values of all groups as one, in link order: components (nl, *batch)."""
+        """Join the values of all groups, in link order: components (nl, *batch)."""
 
         def join(*values: Any) -> Array:
             pieces = [
@@ -140,7 +141,7 @@ class Forest:
         return jax.tree.map(lambda x: x if n == 1 else self._full(x, g)[row], values[g])
 
     def only(self, link: int, value: Any, none: Any) -> list[Any]:
-        """One entry a group: `value` at one link, zero at its neighbours, `none` in the other groups."""
+        """One entry per group: `value` at one link, zero at the others of its group, `none` in other groups."""
         g, row = self.topology.group_and_row[link]
         entries = [none] * len(self.groups)
         n = self.groups[g].n
@@ -186,7 +187,7 @@ class Forest:
             sums[source] = jax.tree.map(spread, contribution) + sums[source]
 
     def matching_group(self, g: int) -> int | None:
-        """The parents' group when every link of g is the one child of the same row there, else None."""
+        """Return the parents' group if each link of g is the only child there of its own row, else None."""
         group = self.groups[g]
         if group.depth == 0 or len(self._runs[g]) != 1:
             return None

@@ -1,4 +1,4 @@
-"""`forward_only`: values that jax differentiates forward; in reverse mode it says why not, and what to do."""
+"""`forward_only`: values that jax differentiates in forward mode; reverse mode raises an error that says what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ad.deflinear2(forward_only_p, _refuse)
 
 
 def forward_only(tree: T, said: str) -> T:
-    """The same arrays. said: message of the error that reverse mode raises."""
+    """Return the same arrays.  said: message of the error that reverse mode raises."""
 
     def one(x: Any) -> Any:
         differentiable = isinstance(x, jax.core.Tracer) and jnp.issubdtype(x.dtype, jnp.inexact)

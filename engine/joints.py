@@ -1,9 +1,9 @@
-"""The joint table: widths, placement and motion subspace of every joint type, one row each.
+"""The joint table, one row per joint type: widths, placement and motion subspace.
 
 A row's `move(R0, par, q, cos_sin)` places the child: R0 is the orientation of the joint frame in the
 world, q the joint's coordinates, cos_sin the (cos, sin) of those that are angles. It returns R (orientation
 of the child in the world), d (from the joint frame's origin to the child's, world axes) and S (one Motion
-a degree of freedom, world axes, at the child's origin): the child moves with S qd relative to its parent.
+per degree of freedom, world axes, at the child's origin): the child moves with S qd relative to its parent.
 
 Accelerations need the rate of S (Featherstone 3.40-3.41, Kim 41): a = a_parent + S qdd + V x (S qd) + c_J,
 where c_J (`bias`) is the rest of the rate of S qd as seen from the child.
@@ -37,13 +37,13 @@ class JointParams:
 class JointType:
     """One row of the table.
 
-    nq, nv: widths in q and v.  angles: number of the first coordinates that are angles.
+    nq, nv: widths in q and v.  angles: how many of the first coordinates are angles.
     move: see the module.  bias(S, qd): c_J.
     advance(q, v, h): coordinates after moving with constant v for the time h.
-    rate(q, v): dq/dt.  normalize(q): rounding taken off the quaternions.
+    rate(q, v): dq/dt.  normalize(q): q with unit quaternions.
     bracket(a, b): the Lie bracket of a and b, see `kinematics.bracket`.
     pull(q, f): joint forces that do the work of forces f along the displacement.
-    displacement(q): the move away from q0 = neutral as a vector of nv numbers (springs pull on it).
+    displacement(q): the displacement from neutral as a vector of nv numbers (springs act on it).
     neutral: coordinates at which the child's frame is the joint frame.
     """
 
@@ -64,7 +64,7 @@ class JointType:
     units: tuple[Motion, ...] = ()
 
     def subspace(self, S: tuple[Motion, ...]) -> tuple[Motion, ...]:
-        """The columns of S; those of a floating joint are constants and do not travel through fences."""
+        """The columns of S; those of a floating joint are constants and do not pass through fences."""
         return self.units or S
 
 
@@ -151,7 +151,7 @@ def _floating_advance(q, v, h):
 
 
 def _floating_bracket(a, b):
-    # turns about the axes of the world commute the other way round than those about the child's
+    # rotations about the axes of the world commute the other way round than those about the child's
     still = tuple(x * 0 for x in a[3:])
     return (*Vec3(*b[:3]).cross(Vec3(*a[:3])).xyz, *still)
 

@@ -1,4 +1,4 @@
-"""Model: the constants of a scene. Static topology, and parameters as arrays.
+"""Model: the constants of a scene, a static topology and parameters as arrays.
 
 The topology is hashable plain data: two scenes that differ only in numbers share one compiled
 program. Every parameter may carry leading batch axes (one value per lane); `Model.base_ndim` says
@@ -53,7 +53,7 @@ class Model:
         are infinite the motor is rigid: v is u as long as that takes no more than the effort;
         lower, upper: limits, -inf and inf for none [rad, m]; limit_restitution.
     World: gravity [m/s^2]; gap_band [m, rad]: largest gap that counts as touching; rest_speed [m/s, rad/s]:
-        contacts that close more slowly than this rest, they do not bounce.
+        contacts that close more slowly than this rest and do not bounce.
     Shapes (pose in the link's frame):
         shape_size [m], by kind: sphere (r, 0, 0), box half extents, capsule and cylinder
         (r, half length, 0), ellipsoid radii, plane zeros (normal is the pose's z axis);
@@ -62,7 +62,7 @@ class Model:
         combines from these;
         points: vertices of hulls and meshes, all shapes end to end [m];
         shape_twist: angular velocity and velocity of the shape's origin, world axes, of statics whose
-        surfaces move in place as conveyors and turntables do [rad/s, m/s].
+        surfaces move in place, as those of conveyors and turntables [rad/s, m/s].
     Loops (nk of them, see `engine/loops/kinds.py`; axes of both frames coincide when the joint is at zero):
         loop_position [m], loop_quaternion: frames on a and on b;
         loop_size: length, radius or ratio;  loop_course: offset, rate, amplitude, frequency, phase of
@@ -72,9 +72,9 @@ class Model:
         loop_limits: (lower, upper) of up to two coordinates, held by penalty;
         loop_active: 1 if a loop that can be switched holds, 0 if it is cut.
         baumgarte [1/s]: rate at which errors are fed back.
-    Pairs: pair_friction, pair_restitution, pair_tangential_restitution: of a pair without a rule
-        the geometric mean of its shapes' friction, and the smaller restitutions; pair_touches: 1 of a pair that
-        may touch now, 0 of others, in scenes that filter their pairs, else empty.
+    Pairs: pair_friction, pair_restitution, pair_tangential_restitution: without a rule
+        the geometric mean of the shapes' friction, and the smaller restitutions; pair_touches: 1 for a pair that
+        may touch now, 0 for others, in scenes that filter their pairs, else empty.
     Sites: site_position [m] and site_quaternion: named frames, in their links' frames.
     """
 
@@ -129,7 +129,7 @@ class Model:
     site_quaternion: Float[Array, "*#batch nf 4"]
 
     def replace(self, **changes: Any) -> Model:
-        """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (nl,) or (lanes, nl).
+        """Return a copy with some parameters changed, e.g. `model.replace(mass=masses)`, masses (nl,) or (lanes, nl).
 
         friction, restitution and tangential_restitution of shapes change those of their pairs; pairs that have a rule
         between materials keep the rule's numbers. Raises ValueError for an array of the wrong shape, for a
@@ -157,7 +157,7 @@ class Model:
 
     @property
     def parameters(self) -> dict[str, Array]:
-        """The parameters' arrays by their names."""
+        """The parameters' arrays by name."""
         return {name: x for name, x in vars(self).items() if name != "topology"}
 
     @staticmethod

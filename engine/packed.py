@@ -1,4 +1,4 @@
-"""A model's parameters as one array: to pass forty arrays to a program takes longer than many programs run."""
+"""A model's parameters as one array: passing forty arrays to a program takes longer than many programs run."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def is_traced(model: Model) -> bool:
 
 @once_a_model
 def lanes_of(model: Model) -> tuple[int, ...]:
-    """The axes of lanes that its parameters have."""
+    """The lane axes that its parameters have."""
     return np.broadcast_shapes(*(_lanes(name, x) for name, x in model.parameters.items()))
 
 
 @once_a_model
 def pack_model(model: Model) -> Packed | Model:
-    """Pack a model; the model itself if it is traced, of several types or axes of lanes, or of many processes."""
+    """Pack a model; return the model itself if it is traced, of several types or lane axes, or of many processes."""
     parameters = model.parameters
     if is_traced(model) or len(lanes_of(model)) > 1 or len({x.dtype for x in parameters.values()}) > 1:
         return model
@@ -86,7 +86,7 @@ def pack_model(model: Model) -> Packed | Model:
 
 
 def unpack_model(given: Any) -> Any:
-    """The model, of one lane, of a packed one; else the argument itself."""
+    """Return the model, of one lane, of a packed one; return any other argument as it is."""
     return given.model if isinstance(given, Packed) else given
 
 

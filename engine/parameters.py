@@ -37,7 +37,7 @@ _NOT_NEGATIVE = (
     "mass", "armature", "damping", "loss", "motor_effort", "gap_band", "rest_speed", "shape_size", "friction",
     "pair_friction",
 )  # fmt: skip
-# least and greatest value; of others any number makes sense
+# least and greatest value; other parameters may have any value
 _RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(_NOT_NEGATIVE, (0.0, np.inf)),
     **dict.fromkeys(("restitution", "pair_restitution", "limit_restitution"), (0.0, 1.0)),
@@ -52,7 +52,7 @@ def _root(xp: Any, a: Any, b: Any) -> Any:
     return xp.where(product > 0, xp.sqrt(xp.where(product > 0, product, 1)), 0)
 
 
-# numbers of two shapes that touch -> that of the pair; xp: numpy, or jax.numpy
+# how to combine the numbers of two shapes into that of their pair; xp: numpy, or jax.numpy
 COMBINED = {
     "friction": _root,
     "restitution": lambda xp, a, b: xp.minimum(a, b),
@@ -66,7 +66,7 @@ def is_array(x: Any) -> bool:
 
 
 def check_parameter(name: str, value: Any, old: Any, topology: Topology) -> Any:
-    """Check the value that replaces an old one: an array of the parameter's shape, with leading axes for lanes."""
+    """Check the value that replaces an old one; return it in the parameter's shape, with leading axes for lanes."""
     if not is_array(old):
         return value
     if not is_array(value):
@@ -127,7 +127,7 @@ def check_limits(lower: Any, upper: Any) -> None:
 
 
 def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
-    """A number of all pairs, (..., np), from that of the shapes, (..., ns); pairs with a rule keep the old one."""
+    """Return a number of all pairs (..., np) from those of the shapes (..., ns); pairs with a rule keep the old one."""
     if not is_array(old):
         return values
     i, j = np.array(topology.pairs, np.int32).reshape(-1, 2).T
@@ -139,8 +139,8 @@ def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
 def gripped_dofs(
     topology: Topology, loss: Any, motor_kd: Any, changed: Iterable[str]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """`Topology.gripped` after some parameters are changed. A loss whose numbers are not known yet may be at any degree
-    of freedom except those of floating joints."""
+    """Return `Topology.gripped` after some parameters are changed. A loss whose values are not known yet may be at any
+    degree of freedom except those of floating joints."""
     losing, rigid = topology.gripped
     names = set(changed)
     if names & {"topology", "loss", "motor_kd"}:
@@ -157,7 +157,7 @@ def _is_known(x: Any) -> bool:
 
 
 def _dofs(some: np.ndarray) -> tuple[int, ...]:
-    """Degrees of freedom of (..., nv) that are true somewhere."""
+    """Degrees of freedom where (..., nv) is true in some lane."""
     return tuple(np.flatnonzero(some.reshape(-1, some.shape[-1]).any(0)).tolist()) if some.size else ()
 
 
@@ -181,11 +181,7 @@ def _lengths(topology: Topology) -> dict[str, int]:
 
 
 def unread(name: str, topology: Topology) -> str:
-    """The reason why no run of the model reads the parameter; empty if runs do."""
-    if name in _READERS and not _READERS[name] & set(topology.joints):
-        return f"no joint has one: {name} is read by joints {', '.join(sorted(_READERS[name]))}"
-    if name in ("joint_position", "joint_quaternion") and set(topology.joints) <= {"floating"}:
-        return "all links are free: their place is in the state's q"
+    """Return the reason why no run of the model reads the parameter; empty if runs do."""
     if name == "shape_twist" and not topology.driven:
         return "no static moves; give one a linear_velocity or an angular_velocity in the scene"
     if name == "baumgarte" and topology.hold != "baumgarte":

@@ -14,10 +14,10 @@ from jax import Array
 
 
 class Code(IntEnum):
-    """Result code: how a lane ended. A greater code is graver, and hides the smaller ones of the same lane.
+    """Result code: how a lane ended. A greater code is more severe, and hides the smaller ones of the same lane.
 
-    0: finished.  Below 100: the run is complete, and somewhere less exact than it promises; of these EVENTS_FULL is the
-    mildest: only rows of the log are missing.  From 100 on: the run failed or ended early.
+    0: finished.  Below 100: the run is complete, but somewhere less exact than it promises; the mildest of these is
+    EVENTS_FULL: only rows of the log are missing.  From 100 on: the run failed or ended early.
     """
 
     OK = 0
@@ -117,7 +117,7 @@ MESSAGES = {
     ),
 }
 
-# numbers that codes had before they stood in order of gravity; none of them is one of today
+# numbers that codes had before they were ordered by severity; no code of today has one of them
 FORMER = {
     1: NOT_FINITE, 2: PAIRS_FULL, 3: IMPACT_UNFINISHED, 4: ENERGY_GAINED, 5: IMPACTS_CAPPED, 6: CONTACTS_FULL,
     7: SOLVER_UNFINISHED, 8: TOUCH_UNFINISHED, 9: TICKS_CAPPED, 11: MOTORS_TOO_FEW, 12: LOOPS_FORBID, 13: CHAIN_HELD,
@@ -132,7 +132,7 @@ def renumber(code: np.ndarray) -> np.ndarray:
 
 
 def in_words(code: int) -> str:
-    """Name and text of a code, also of one that this version does not know."""
+    """Return the name and text of a code, also of one that this version does not know."""
     if code in MESSAGES:
         return f"{Code(code).name}: {MESSAGES[Code(code)]}"
     weight = "the run is not what was asked for" if code >= LEAST_GRAVE else "somewhere the run is less exact"
@@ -140,31 +140,30 @@ def in_words(code: int) -> str:
 
 
 def no_room(code: Array) -> Array:
-    """Return whether there was no room for all contacts or near pairs: a lane stops there, before it loses one."""
+    """Return whether there was no room for all contacts or near pairs: the lane stops before it loses one."""
     return (code == CONTACTS_FULL) | (code == PAIRS_FULL)
 
 
 def gravest(*codes: Array | np.ndarray | int) -> Array:
-    """The gravest code, lane by lane."""
+    """Return the most severe code, lane by lane."""
     return functools.reduce(jnp.maximum, codes, jnp.int32(OK)).astype(jnp.int32)
 
 
 class SimulationWarning(UserWarning):
-    """Somewhere a run is less exact than it promises; the message says which lane, where and what to change."""
+    """A run is somewhere less exact than it promises; the message says which lane, where and what to change."""
 
 
 class SimulationError(RuntimeError):
-    """A lane did not finish; the message says which, when and what to change."""
+    """A lane did not finish; the message says which one, when and what to change."""
 
 
 def any_of(x: np.ndarray) -> bool:
-    """Return whether any is not 0; quicker than numpy for a single number."""
+    """Return whether any entry is not 0; quicker than numpy for a single number."""
     return bool(x.any() if x.ndim else x)
 
 
 def raise_for(code: Any, t: Any, needed: Mapping[Any, Any] | None = None) -> None:
-    """Raise if a lane's code is grave, warn if one is not OK; both name the lanes with the gravest code.
-
+    """Raise if a lane's code is an error, warn if one is not OK; the message names the lanes with the most severe code.
     code: (...), t: (...) the last time each lane was well [s].
     needed: code -> (...) number of rows that a lane with this code needs.
     """
@@ -183,7 +182,7 @@ def raise_for(code: Any, t: Any, needed: Mapping[Any, Any] | None = None) -> Non
 
 
 def why(code: Array | np.ndarray, t: Array | np.ndarray) -> str:
-    """The codes in words: "finished", or a line for each code, the gravest first.
+    """Return the codes in words: "finished", or a line for each code, the most severe first.
 
     code: (...), t: (...) the last time each lane was well [s].
     """

@@ -1,7 +1,7 @@
-"""Rows of a group picked and summed at indices known when the program is traced.
+"""Take and sum rows of a group at indices known when the program is traced.
 
 Gathers and scatters are slow loops on a CPU, so the common patterns become slices, broadcasts, reshapes
-and concatenations; only irregular patterns over many rows fall back.
+and concatenations; only irregular patterns over many rows use gathers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def take(x: Array, index: Sequence[int], axis: int = 0) -> Array:
 
 
 def sum_into(x: Array, rows: Sequence[int], n: int) -> Array:
-    """Sums (n, ...): row i adds the rows of x (len(rows), ...) that name i. `rows` must be sorted."""
+    """Return sums (n, ...): row i adds the rows of x (len(rows), ...) whose entry in `rows`, which is sorted, is i."""
     counts = np.bincount(rows, minlength=n)
     if len(set(counts)) == 1:
         c = int(counts[0])
@@ -46,8 +46,8 @@ def sum_into(x: Array, rows: Sequence[int], n: int) -> Array:
 
 
 def sum_by_target(x: Array, targets: Sequence[int], n: int) -> Array:
-    """Sums (n, ...) by gathers alone: row i adds the rows of x (len(targets), ...) whose target is i, in any order;
-    negative ones are dropped. With a scatter a step would not be one function on a CPU."""
+    """Return sums (n, ...) by gathers alone: row i adds the rows of x (len(targets), ...) whose target is i, in any
+    order; negative targets are dropped. With a scatter a step would not be one function on a CPU."""
     mine: list[list[int]] = [[] for _ in range(n)]
     for row, target in enumerate(targets):
         if target >= 0:

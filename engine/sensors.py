@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class SensorKind(NamedTuple):
-    """A kind of sensor.  at: its location, "site", "joint" or "bodies".  size: count of its numbers; 0: that depends.
+    """A kind of sensor.  at: its location, "site", "joint" or "bodies".  size: count of its numbers, 0 if that depends.
     impulsive: whether impacts have a reading of their own, apart from smooth forces.
-    sums: whether it reads the time between frames, not the instant at their end."""
+    sums: whether it reads the time between frames instead of the instant at their end."""
 
     at: str
     size: int
@@ -31,7 +31,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Site:
-    """A named frame on a link, -1 the world; `Model.site_position` and `Model.site_quaternion` say where."""
+    """A named frame on a link (-1: the world); its pose is in `Model.site_position` and `Model.site_quaternion`."""
 
     name: str
     link: int
@@ -39,8 +39,8 @@ class Site:
 
 @dataclass(frozen=True)
 class Sensor:
-    """kind: key of KINDS.  site: its number, -1 of a sensor that has none.
-    link, other: of a joint or of bodies, -1 the world; other is None where any body counts.
+    """kind: key of KINDS.  site: index of its site, -1 for a sensor without one.
+    link, other: of a joint or of bodies, -1 is the world; other is None where any body counts.
     rays: (R, 3) directions in the site's frame.  reach: their length [m]."""
 
     name: str

@@ -1,5 +1,5 @@
 """Arrays with shapes, for annotations: `Float[Array, "*batch nq"]`. They are jaxtyping's, which is imported only if an
-annotation is evaluated: it takes a tenth of a second, and a run evaluates none."""
+annotation is evaluated: the import takes a tenth of a second, and a run evaluates no annotation."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Loop:
-    """A tie between two links in addition to the tree: a joint that closes a loop, a relation, or a spring.
+    """A coupling of two links in addition to the tree: a joint that closes a loop, a relation, or a spring.
 
     kind: key of `engine.loops.kinds.KINDS`.  a, b: the links, -1 is the world.
     dofs: the degrees of freedom of a gear (a's, b's) and of a drive (a's, -1); else ().
-    course: a function of time added to `Model.loop_course`, None for none; it must be made of jnp's functions.
+    course: a function of time added to `Model.loop_course`, or None; it must be made of jnp's functions.
     acts: whether it has a spring, a damper, a constant force or limits.
-    switched: whether `Model.loop_active` says if it holds; all others do.
+    switched: whether `Model.loop_active` says if it holds; a loop that is not switched always holds.
     """
 
     kind: str
@@ -60,16 +60,16 @@ class Topology:
     joints: joint type of each link, keys of `engine.joints.JOINTS`.
     shape_kinds, shape_links: kind of each shape and the link that carries it (-1: the world).
     shape_points: slice (start, stop) of `Model.points` owned by each shape (hulls, meshes, heightfields).
-    shape_faces: outlines of each hull's faces: its points' numbers, counter-clockwise seen from outside.
+    shape_faces: outlines of each hull's faces: indices of its points, counter-clockwise seen from outside.
     shape_grid: (rows, columns) of each heightfield, (0, 0) of other shapes.
     shape_window: rows and columns of a heightfield's cells that are tested about a body, (0, 0) of other shapes.
     shape_layers: the group and the mask of each shape in the scene, sets of 32 bits.
     pairs: (shape, shape) that may touch, each once, smaller index first.
     ruled: pairs whose friction, restitution and tangential restitution are those of a rule between materials: three
     tuples of their rows in `pairs`.
-    filtered: whether `Model.pair_touches` says which of them may touch now; else all may.
+    filtered: whether `Model.pair_touches` says which pairs may touch now; else all may.
     driven: whether some static's surface moves, see `Model.shape_twist`.
-    gripped: degrees of freedom with Coulomb loss, and those with a rigid motor (`Model.motor_kd` infinite), which may
+    gripped: degrees of freedom with Coulomb loss, and those with a rigid motor (`Model.motor_kd` infinite); both may
     hold a joint. `Model.replace` keeps it.
     loops: see `Loop`.  hold: how they are held: "projection" (exact, drift taken off after each step), "baumgarte"
     (exact, drift fed back) or "penalty" (stiff springs).
@@ -97,7 +97,7 @@ class Topology:
     sensors: tuple[Sensor, ...] = ()
 
     def __hash__(self) -> int:
-        return self._hash  # a thousand bodies have half a million pairs, and every jitted call asks
+        return self._hash  # cached: a thousand bodies have half a million pairs, and every jitted call needs the hash
 
     @cached_property
     def _hash(self) -> int:
@@ -127,7 +127,7 @@ class Topology:
 
     @cached_property
     def in_plane(self) -> tuple[bool, ...]:
-        """Whether each link is a body of its own in a plane of the world."""
+        """Return whether each link is a body of its own in a plane of the world."""
         rows = zip(self.joints, self.parents, strict=True)
         return tuple(joint == "planar" and parent < 0 for joint, parent in rows)
 

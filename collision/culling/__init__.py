@@ -1,1 +1,1 @@
-"""Bricks of the broad phase: sets of pairs as bits, sorted cells, the matrix of all pairs."""
+"""Parts of the broad phase: sets of pairs as bits, sorted cells, the matrix of all pairs."""

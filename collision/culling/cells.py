@@ -1,9 +1,9 @@
-"""Candidates among many shapes by a grid of cells, in time that grows as their number does.
+"""Candidates among many shapes by a grid of cells, in time proportional to their number.
 
-Cells as wide as two shapes can reach: whatever is near lies in the same cell or in one of its 26 neighbours, half of
-which are looked at from the other side. Shapes are sorted by their cell's hash; a table holds where each hash begins
-(Teschner et al. 2003, "Optimized spatial hashing", with a sort in place of buckets). Cells repeat every 1024 in each
-direction, which brings no wrong candidates (distances are looked at) and leaves the world without an edge.
+A cell is as wide as the largest distance of near shapes: whatever is near lies in the same cell or in one of its 26
+neighbours, half of which are examined from the other side. Shapes are sorted by their cell's hash; a table holds the
+start of each hash (Teschner et al. 2003, "Optimized spatial hashing", with a sort instead of buckets). Cells repeat
+every 1024 in each direction, which gives no wrong candidates (distances are checked) and no edge of the world.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .pair_matrix import within
 
 PERIOD = 1024  # cells in each direction before they repeat: three coordinates make a key of 30 bits
 NOWHERE = PERIOD**3  # key of a shape whose position is not finite
-SPARE = 5  # the table has 2^5 slots a shape, so that two cells seldom share one
+SPARE = 5  # the table has 2^5 slots per shape, so that two cells seldom share one
 # one of each pair of opposite neighbours
 FORWARD = [d for d in itertools.product((-1, 0, 1), repeat=3) if d > (0, 0, 0)]
 
 
 class CellPairs(NamedTuple):
-    """first, second (capacity,) int32: shapes of each pair, in no useful order; found (): how many pairs are near;
+    """first, second (capacity,) int32: shapes of each pair, in no particular order; found (): number of near pairs;
     fullest (): shapes in the fullest cell. Slots from `found` on are not pairs."""
 
     first: Array
@@ -43,13 +43,13 @@ def near_in_cells(center: Vec3, radius: Array, margin: Array, capacity: int, ent
     """All pairs of n shapes whose bounding spheres' gap is at most margin () [m].
 
     center: components (n,) in W [m]. radius (n,) [m]. At most `capacity` pairs are returned, and at most `entries`
-    shapes of a cell looked at. What is not finite is near nothing.
+    shapes of a cell examined. Shapes that are not finite are near nothing.
     """
     n = len(radius)
     finite = jnp.isfinite(center.x + center.y + center.z + radius)
     reach = 2 * jnp.max(jnp.where(finite, radius, 0)) + margin
     keys = jnp.where(finite, _keys(center, reach), NOWHERE)
-    # sort by hash; hash and number share an integer, which sorts five times faster than two arrays
+    # sort by hash; hash and index share an integer, which sorts five times faster than two arrays
     number_bits = max(1, (n - 1).bit_length())
     hash_bits = min(number_bits + SPARE, 31 - number_bits)
     hashes = jnp.where(finite, _hash(keys, hash_bits), jnp.uint32(1 << hash_bits))
@@ -70,9 +70,9 @@ def near_in_cells(center: Vec3, radius: Array, margin: Array, capacity: int, ent
 
 
 def _keys(center: Vec3, reach: Array) -> Array:
-    """Number (n,) of each centre's cell, int32. Cells are a little wider than `reach`; neighbours stay neighbours
-    however far out, and however an accelerator rounds a division: the world is cut into blocks a power of two wide,
-    where a position is exact, and each block into `per_block` cells."""
+    """Key (n,) of each centre's cell, int32. Cells are a little wider than `reach`; neighbours stay neighbours
+    however far out they are, and however an accelerator rounds a division: the world is cut into blocks a power of two
+    wide, where a position is exact, and each block into `per_block` cells."""
     reach = jnp.maximum(reach, 1e-30) * 1.002  # wider by more than the rounding of a number below 1024
     # the nearest power of two (no bits of mantissa) times 512: 341 to 683 cells
     block = 512 * jax.lax.reduce_precision(reach, jnp.finfo(reach.dtype).nexp, 0)
@@ -95,14 +95,14 @@ def _neighbour(keys: Array, step: tuple[int, ...]) -> Array:
 
 
 def _hash(keys: Array, bits: int) -> Array:
-    """uint32 below 2^bits: Fibonacci hashing (Knuth, vol. 3, section 6.4), the top bits of a product."""
+    """Return uint32 below 2^bits: Fibonacci hashing (Knuth, vol. 3, section 6.4), the top bits of a product."""
     return (keys.astype(jnp.uint32) * np.uint32(0x9E3779B1)) >> (32 - bits)
 
 
-# fenced from what comes before, and from the packing, which would undo its vector loop
+# fenced from the code before, and from the packing, which would undo its vector loop
 @fence
 def _meet(keys: Array, center: Vec3, radius: Array, margin: Array, wanted: Array, start: Array, entry: Array) -> Array:
-    """Mask (neighbours, entries, n): is shape n near that entry of its neighbour cell?"""
+    """Mask (neighbours, entries, n): whether shape n is near that entry of its neighbour cell."""
     at = start[:, None] + entry[:, None]
     j = jnp.minimum(at, len(radius) - 1)
     d = Vec3(center.x[j], center.y[j], center.z[j]) - center

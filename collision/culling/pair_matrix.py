@@ -1,6 +1,6 @@
-"""Candidates among all pairs of a group: every bounding sphere against every other, one bit a pair.
+"""Candidates among all pairs of a group: every bounding sphere against every other, one bit per pair.
 
-The cost is quadratic, but with 0.1 ns a pair on one CPU core it beats everything that sorts up to a thousand
+The cost is quadratic, but at 0.1 ns per pair on one CPU core it is faster than any sort up to a thousand
 shapes and more.
 """
 
@@ -37,7 +37,7 @@ def near_matrix(kinds: tuple[str, str], a: CullingSphere, b: CullingSphere, marg
 
 
 def within(distance2: Scalar, reach: Scalar) -> Scalar:
-    """distance <= reach, from the square of the distance; a little widened, so that rounding loses no pair."""
+    """Return whether distance <= reach, from the square of the distance; widened, so that rounding loses no pair."""
     reach = reach * (1 + 8 * jnp.finfo(reach.dtype).eps)
     return distance2 <= reach * jnp.abs(reach)
 
@@ -52,14 +52,14 @@ def near_plane(plane: CullingSphere, b: CullingSphere, margin: Array) -> Array:
 
 
 def near_heightfield(field: CullingSphere, b: CullingSphere, margin: Array) -> Array:
-    """It is solid below: its bounding sphere, drawn out downwards."""
+    """Heightfields are solid below: their bounding sphere is extended downwards."""
     d = b.center - field.center
     beside = d - field.up * jnp.minimum(field.up.dot(d), 0)
     return within(beside.dot(beside), field.radius + b.radius + margin)
 
 
 def _by_word(x: Array) -> Array:
-    """x (n, *batch) as (32, words, 1, *batch): item 32 w + k at [k, w, 0]; filled up with copies of the last."""
+    """x (n, *batch) as (32, words, 1, *batch): item 32 w + k at [k, w, 0]; padded with copies of the last."""
     words = -(-len(x) // WORD)
     x = jnp.pad(x, [(0, words * WORD - len(x))] + [(0, 0)] * (x.ndim - 1), mode="edge")
     return jnp.moveaxis(x.reshape(words, WORD, *x.shape[1:]), 1, 0)[:, :, None]
@@ -68,11 +68,11 @@ def _by_word(x: Array) -> Array:
 def _word_rule(
     near: Callable[[CullingSphere, CullingSphere, Array], Array], swapped: bool = False
 ) -> Callable[[CullingSphere, CullingSphere, Array], Array]:
-    """The rule for rows A and columns B by word, 32 answers packed into one word.
+    """Return the rule for rows A and columns B by word, 32 results packed into one word.
 
-    Written out bit by bit, so that every lane of the processor has a word of its own: a reduction over the 32 was
-    vectorised or not, five times slower, as the number of shapes happened to be. Fenced: fused into the comparison,
-    whatever makes the centres would be done once a pair instead of once a shape.
+    It is written out bit by bit, so that every lane of the processor has a word of its own: a reduction over the 32 was
+    vectorised or not (five times slower), depending on the number of shapes. It is fenced: fused into the comparison,
+    the computation of the centres would be done once per pair instead of once per shape.
     """
 
     def pack(rows: CullingSphere, columns: CullingSphere, margin: Array) -> Array:

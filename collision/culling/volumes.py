@@ -1,9 +1,9 @@
-"""Bounding volumes, a ball and a box about one centre, and how far apart two of them surely are.
+"""Bounding volumes, a ball and a box about one centre, and lower bounds of their distance.
 
-For any unit n the supporting planes of two convex shapes are no nearer than those of what is around them, so the
+For any unit n the supporting planes of two convex shapes are no nearer than those of their volumes, so the
 separation of their volumes along n is a lower bound of the gap (`safe_step.py`). The first n is from centre to centre,
 which is enough for most pairs; six more are the axes of both boxes (Gottschalk, Lin & Manocha, OBBTree, 1996, without
-the products of edges). Along each of them the volume ends where the nearer of its ball and its box does.
+the products of edges). Along each n the volume ends at the nearer of the ends of its ball and its box.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Volume:
 
 @fence
 def between_centres(a: Volume, b: Volume) -> Near:
-    """A row whose gap is no larger than that of what is inside: from centre to centre, and points of the two supporting
-    planes."""
+    """A row whose gap is no larger than that of the shapes inside: along the line of centres, with points of the two
+    supporting planes."""
     return _row(a, b, _along(a, b, direction(a.center - b.center, Z_AXIS)))
 
 
@@ -61,7 +61,7 @@ def _row(a: Volume, b: Volume, best: tuple[Scalar, Vec3, Scalar, Scalar]) -> Nea
 
 @fence
 def from_plane(a: Volume, b: Volume) -> Near:
-    """The same of a plane, the x and y axes of A, and what is above it: along its normal."""
+    """The same for a plane, the x and y axes of A, and a volume above it: along its normal."""
     up = a.axes.columns[2]
     height, end = up.dot(b.center - a.center), b.extent(up)
     lowest = b.center - up * end

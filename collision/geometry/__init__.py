@@ -1,1 +1,1 @@
-"""Bricks of the pair kernels: supports, hulls, faces, manifolds, GJK."""
+"""Parts of the pair kernels: supports, hulls, faces, manifolds, GJK."""

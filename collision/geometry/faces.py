@@ -1,6 +1,6 @@
-"""The flat part of each shape that looks in a direction, for manifolds; in the shape's own axes.
+"""The face of each shape in a direction, for manifolds; in the shape's own axes.
 
-Departures: a cylinder's cap is the regular octagon in its rim, with one corner where the rim is lowest.
+Departure: a cylinder's cap is the regular octagon in its rim, with one corner where the rim is lowest.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ CORNERS = 8  # of a cap
 
 
 def meeting_faces(kind_a: str, a: Solid, kind_b: str, b: Solid, X: Transform, normal: Vec3) -> tuple[Face, Face]:
-    """The faces that A and B turn to each other, in A's frame."""
+    """The faces of A and B towards each other, in A's frame."""
     n = compute_once(normal)
     return FACE[kind_a](a, -n), _in_frame_of(FACE[kind_b](b, compute_once(X.R.T @ n)), X)
 
 
 def inflate_core(a: Solid, rows: tuple[Near, ...]) -> tuple[Near, ...]:
-    """Rows of the core of a sphere or capsule A as rows of the shape."""
+    """Return rows of the core of a sphere or capsule A as rows of the shape."""
     first, *others = rows
     return first.inflate(a.size.x, 0.0), *(row.rod(a.size.x, a.size.y) for row in others)
 
 
 def _in_frame_of(face: Face, X: Transform) -> Face:
-    """The face in the axes in which its shape has the pose X."""
+    """Return the face in the axes in which its shape has the pose X."""
     side = X.R @ face.side
     return Face(X.R @ face.point + X.p, side, face.bound + side.dot(X.p), X.R @ face.normal, face.flat)
 
 
 def _stack(*vectors: Vec3) -> Vec3:
-    """Vectors along a new leading axis."""
+    """Stack vectors along a new leading axis."""
     return jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *vectors)
 
 
@@ -116,7 +116,7 @@ def _hull(solid: Solid, n: Vec3) -> Face:
     return Face(ring, side, side.dot(ring), normal, jnp.ones(jnp.shape(normal.x), bool))
 
 
-# the face that looks in the direction n most; ellipsoids and spheres have none
+# the face whose normal is nearest to the direction n; ellipsoids and spheres have none
 FACE: dict[str, Callable[[Solid, Vec3], Face]] = {
     "capsule": _capsule,
     "box": _box,

@@ -1,17 +1,17 @@
-"""The distance of two convex cores that are apart: Gilbert, Johnson & Keerthi (1988), with a fixed count.
+"""The distance of two separate convex cores: Gilbert, Johnson & Keerthi (1988), with a fixed number of iterations.
 
     M    the Minkowski difference A - B; its point nearest the origin is v = a - b
     w    M's point farthest against the direction n: the support
     n    unit direction from B to A: of v, or the normal of the triangle that holds v
 
 The simplex is three points of M. A new support w replaces one of them: v lies then in one of the three triangles
-or on one of the three edges at w, since w is nearer than all of M that the simplex spans. So no tetrahedron is ever
-tested, and no lane ever branches. Degenerate triangles only lose their inside. A lane whose v gets no shorter
-keeps what it has.
+or on one of the three edges at w, since w is nearer than all points of M that the simplex spans. So no tetrahedron is
+ever tested, and no lane ever branches. Degenerate triangles only lose their inside. A lane whose v gets no shorter
+keeps its simplex.
 
-Departures: n is the triangle's normal where v is inside the triangle. Close to contact v is a difference of nearly
-equal numbers and says little about the direction; the triangle says all. Its sign is that of n0, for which the
-caller vouches: M lies on its far side, n0.w > 0 for all w of M.
+Departures: n is the triangle's normal if v is inside the triangle. Close to contact v is a difference of nearly
+equal numbers, so the triangle gives the direction more exactly. Its sign is that of n0; the caller
+guarantees that M lies on the far side of n0: n0.w > 0 for all w of M.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .near import Near, between, direction, select, where
 from .solid import Support
 
 LONGEST = 40  # steps from any direction; polytopes take five
-CLEAR = 1e-3  # of the size: shapes farther apart touch nowhere soon, so their nearest points are enough
+CLEAR = 1e-3  # of the size: shapes farther apart will not touch soon, so their nearest points are enough
 
 
 class Vertex(NamedTuple):
-    """A point of M: those of A and B that make it."""
+    """A point of M, from a point of A and one of B."""
 
     a: Vec3
     b: Vec3
@@ -65,8 +65,8 @@ def gjk(support: Support, n0: Vec3, steps: int) -> Simplex:
 
 
 def if_clear(support: Support, n0: Vec3) -> tuple[Near, Any]:
-    """The row of cores that are clearly apart, from any direction n0; and whether (*items) they are. It is proved: two
-    planes between them are as far from each other as the nearest points, to rounding."""
+    """The row of cores that are clearly apart, from any direction n0; and whether (*items) they are. This is proved:
+    two planes between them are as far from each other as the nearest points, to rounding."""
     first = _first(support, n0)
     no = first.v.x != first.v.x
 
@@ -124,7 +124,7 @@ def _triangle(x: Vec3, y: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, 
     e, f = x - w, y - w
     normal = e.cross(f)
     nn = normal.dot(normal)
-    # weights are areas: of the triangle with one corner moved to the origin's foot
+    # weights are areas of the triangle with one corner moved to the foot of the origin
     wx, wy = f.cross(w).dot(normal), w.cross(e).dot(normal)
     tiny = jnp.finfo(nn.dtype).tiny
     safe = jnp.where(nn > tiny, nn, 1.0)
@@ -147,8 +147,8 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
 
 
 def farther(axis: Near, nearest: Near, support: Support) -> Near:
-    """The row along the best separating axis if the shapes overlap, or if they are no farther apart along GJK's normal
-    but for rounding, which turns that of shapes that nearly touch; otherwise the row that GJK finds from it."""
+    """Return the row along the best separating axis if the shapes overlap, or if they are no farther apart along GJK's
+    normal except for rounding, which changes the normal of shapes that nearly touch; else GJK's row from there."""
     rough = roughness(axis)
     a, b = support(nearest.normal)
     apart = (a - b).dot(nearest.normal)
@@ -156,7 +156,7 @@ def farther(axis: Near, nearest: Near, support: Support) -> Near:
 
 
 def roughness(row: Near) -> Scalar:
-    """Below this a gap may be rounding [m]."""
+    """Size of a gap [m] below which it may be rounding."""
     return 200 * jnp.finfo(row.gap.dtype).eps * extent(row)
 
 

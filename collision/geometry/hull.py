@@ -21,7 +21,7 @@ Rings = tuple[tuple[int, ...], ...]
 
 
 class Numbering(NamedTuple):
-    """ring: (corners, faces) vertex numbers; edge: (2, edges) start and end; sides: (2, edges) the faces on the left
+    """ring: (corners, faces) vertex indices; edge: (2, edges) start and end; sides: (2, edges) the faces on the left
     and right. Short rings repeat their last corner. Static, unless each item has its own."""
 
     ring: Any
@@ -41,7 +41,7 @@ def numbering(rings: Rings) -> Numbering:
 
 
 def concatenate_hulls(numberings: list[Numbering], starts: list[int]) -> tuple[NDArray[Any], Numbering]:
-    """The numberings of several hulls side by side, padded to the largest: vertex numbers (vertices, n) in
+    """Join the numberings of several hulls, padded to the largest: vertex indices (vertices, n) in
     `Model.points`, where hull k's begin at starts[k], and a Numbering of those columns with a last axis n."""
 
     def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -57,8 +57,8 @@ def concatenate_hulls(numberings: list[Numbering], starts: list[int]) -> tuple[N
 
 
 def hull_of(vertex: Vec3, number: Numbering) -> Hull:
-    """The Hull of vertices (vertices, n, *batch) [m]; the numbering's arrays have a last axis n, or 1 for all alike, or
-    those of the vertices, where each item has its own."""
+    """The Hull of vertices (vertices, n, *batch) [m]; the numbering's arrays have a last axis n, or 1 if all are alike,
+    or those of the vertices, if each item has its own."""
     normal, offset = _planes(_take_rows(vertex, number.ring))
     start, end = _take_rows(vertex, number.edge[0]), _take_rows(vertex, number.edge[1])
     left, right = _take_rows(normal, number.sides[0]), _take_rows(normal, number.sides[1])
@@ -67,7 +67,7 @@ def hull_of(vertex: Vec3, number: Numbering) -> Hull:
 
 
 def _take_rows(x: Any, index: Any) -> Any:
-    """Rows index (..., n), or (..., n, *batch), of columns x (k, n, *batch), as (..., n, *batch)."""
+    """Take rows index (..., n), or (..., n, *batch), of columns x (k, n, *batch): (..., n, *batch)."""
     if not isinstance(index, np.ndarray):
         items = jnp.shape(jax.tree.leaves(x)[0])[1:]
         flat = index.reshape(-1, *items)
@@ -90,7 +90,7 @@ def _planes(ring: Vec3) -> tuple[Vec3, Any]:
 
 @fence
 def transform_hull(hull: Hull, X: Transform) -> Hull:
-    """The hull in the frame in which its own frame has the pose X, without its rings, which are not needed there."""
+    """Return the hull in the frame in which its own frame has the pose X, without its rings."""
     R, p = X.R, X.p
     normal = R @ hull.normal
     e = hull.edges

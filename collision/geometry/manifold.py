@@ -1,6 +1,6 @@
-"""Manifolds: where two flat faces meet, and the four points that stand for all of them.
+"""Manifolds: the common part of two flat faces, and four points that represent it.
 
-The faces' common part is found by clipping every edge of one by the sides of the other, all at once (Cyrus &
+The common part is found by clipping every edge of one face by the sides of the other, all at once (Cyrus &
 Beck, 1978); of its corners `spread` keeps four that span as large an area as any four of them can.
 """
 
@@ -18,21 +18,21 @@ from ...engine.algebra.vec3 import Scalar, Vec3, pytree
 from ...engine.algebra.zero import ZERO
 from .near import Near, at, only_where, perpendicular, select, where
 
-TILT = 0.05  # [rad] a corner that a larger tilt keeps apart is left out
-TOUCHES = 1e-4  # [rad] a corner that a tilt of this keeps apart counts half
-ALONE = -1e30  # [m^2] a point is no diagonal, if there is another
+TILT = 0.05  # [rad] a corner whose gap closes only by a larger tilt is left out
+TOUCHES = 1e-4  # [rad] a corner whose gap closes by this tilt counts half
+ALONE = -1e30  # [m^2] a point alone is no diagonal, if there is another
 FEW = 8  # candidates: most contacts have no more
-MANY = 24  # candidates; with more, only the extreme ones in this many directions are examined first
+MANY = 24  # candidates; of more, only the extreme ones in this many directions are examined first
 EXTREMES = 16
 
 
 @pytree
 class Face:
-    """The flat part of a shape that looks along the contact: K corners, K sides.
+    """The flat part of a shape towards the contact: K corners, K sides.
 
-    point: (K, *items), in turn around the face [m]; the ends of a segment are its corners, and its sides too.
+    point: (K, *items), in turn around the face [m]; the ends of a segment are its corners, and also its sides.
     side: (K, *items) outward normals of the sides, within the face; bound: (K, *items) the sides' offsets along them.
-    normal: (*items) outward; flat: (*items) whether it has an area.
+    normal: (*items) outward; flat: (*items) whether the face has an area.
     """
 
     point: Vec3
@@ -43,9 +43,9 @@ class Face:
 
 
 def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
-    """Up to four rows for a contact whose closest row is known: that row alone unless a face lies flat on it.
+    """Up to four rows for a contact whose closest row is known: only that row unless a face lies flat on it.
 
-    Two edges may be closest while faces lean on each other by less than TILT, as of a box that lands: the other three
+    Two edges may be closest while faces lean on each other by less than TILT, as when a box lands: the other three
     rows are then where the faces would meet next, no deeper than the closest.
     """
     along_a, along_b = -face_a.normal.dot(row.normal), face_b.normal.dot(row.normal)
@@ -77,7 +77,7 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
 
 
 def pad_face(face: Face, size: int) -> Face:
-    """The face with its last corner and side repeated."""
+    """Pad the face by repeating its last corner and side."""
 
     def pad(x):
         return jnp.concatenate([x, jnp.broadcast_to(x[-1:], (size - x.shape[0], *x.shape[1:]))])
@@ -90,7 +90,7 @@ def pad_face(face: Face, size: int) -> Face:
 
 @fence
 def _common(reference: Face, other: Face, up: Vec3) -> Near:
-    """Corners of the part of `other` that stands over `reference`, as rows whose A is the other."""
+    """Corners of the part of `other` that lies above `reference`, as rows whose A is the other."""
     first = jax.tree.map(lambda x: x[0], (reference.point, other.point))
     slack = 4e3 * jnp.finfo(up.x.dtype).eps * _extent(reference.point)  # equal faces must not miss each other
     # every edge of the other, clipped by all sides of the reference
@@ -104,7 +104,7 @@ def _common(reference: Face, other: Face, up: Vec3) -> Near:
     leave = jnp.minimum(jnp.min(jnp.where(step > 0, crossing, 1.0), 0), 1.0)
     inside = ~((step == 0) & (beyond > 0)).any(0) & (enter <= leave)
     edge = jax.tree.map(lambda x: jnp.roll(x, -1, 0) - x, other.point)
-    # also where there is nothing inside: a point far away would take the precision from all others
+    # also if nothing is inside: a point far away would take the precision from all others
     enter, leave = jnp.clip(enter, 0.0, 1.0), jnp.clip(leave, 0.0, 1.0)
     ends = [_row(other.point + edge * t, first[0], reference.normal, up, inside) for t in (enter, leave)]
     # every corner of the reference inside the other
@@ -115,7 +115,7 @@ def _common(reference: Face, other: Face, up: Vec3) -> Near:
 
 
 def _each(values: Any) -> Any:
-    """Sides against corners: an axis for the corners after that of the sides."""
+    """Insert an axis for the corners after that of the sides."""
     return jax.tree.map(lambda x: x[:, None], values)
 
 
@@ -125,7 +125,7 @@ def _row(point: Vec3, on: Vec3, normal: Vec3, up: Vec3, there: Any) -> Near:
 
 
 def _onto(point: Vec3, on: Vec3, normal: Vec3, along: Vec3) -> Vec3:
-    """The point moved along a direction onto the plane through `on`; left where the direction runs in the plane."""
+    """Move the point along a direction onto the plane through `on`; not if the direction is parallel to the plane."""
     slope = along.dot(normal)
     slope = jnp.where(jnp.abs(slope) < 0.1, jnp.inf, slope)
     return point - along * ((point - on).dot(normal) / slope)
@@ -138,11 +138,11 @@ def _extent(point: Vec3) -> Scalar:
 
 def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
     """Four of many rows (N, *items) of one contact: the closest first, and those that span the largest area with it,
-    seen along a normal (*items). The rows' own normals may be one for all.
+    seen along a normal (*items). The rows' own normals may be a single one for all.
 
-    Where all gaps are equal the area is the largest that any four of the points span. Rows that a tilt above TILT
-    keeps apart, and rows that add no area, are not there (gap inf). What touches goes before what hovers: a corner that
-    carries a stone, or is about to, must not make room for one far from the ground.
+    If all gaps are equal, the area is the largest that any four of the points span. Rows whose gap closes only by a
+    tilt above TILT, and rows that add no area, are left out (gap inf). Touching rows take precedence over hovering
+    ones: a corner that carries a stone, or is about to, must not be dropped for one far from the ground.
     """
     flat = _project_along(rows, normal)
 
@@ -166,7 +166,7 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
 
 class _Flat(NamedTuple):
     """Rows seen along the normal: x, y (N, *items) [m]; there: which of them count; gap; level (*items): whether all
-    gaps that count are equal; size (*items): extent [m]; hovers: height above the closest, by what counts half."""
+    gaps that count are equal; size (*items): extent [m]; hovers: height above the closest, 1 counts half."""
 
     x: Scalar
     y: Scalar
@@ -205,9 +205,9 @@ def _project_along(rows: Near, normal: Vec3) -> _Flat:
 @fence
 def _areas(first: _Flat, flat: _Flat) -> Scalar:
     """Twice the largest area of four points with a diagonal from one of the first (M, *items) to any (N, *items),
-    (M, N, *items); -inf where it must not be one.
+    (M, N, *items); -inf for diagonals that are not allowed.
 
-    It is half the product of the diagonal and what lies farthest from it on either side.
+    It is the product of the diagonal and the summed distances of the farthest points on its two sides.
     """
     x, y, there = flat.x, flat.y, flat.there
     dx, dy = x[None] - first.x[:, None], y[None] - first.y[:, None]
@@ -242,7 +242,7 @@ def _diagonal(area: Scalar) -> tuple[Any, Any]:
 
 
 def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
-    """The points farthest from the line ij on either side, and twice the areas of all triangles with it."""
+    """The points farthest from the line ij on each side, and twice the areas of all triangles with it."""
     (xi, yi), (xj, yj) = at(i, (flat.x, flat.y)), at(j, (flat.x, flat.y))
     dx, dy = xj - xi, yj - yi
     side = dx * (flat.y - yi) - dy * (flat.x - xi)
@@ -252,7 +252,7 @@ def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
 
 @fence
 def _improve_diagonal(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any]:
-    """The diagonal (i, j) made better by all points: the best for the best other diagonal. The closest point stays."""
+    """Improve the diagonal (i, j) by all points: take the best for the best other one. The closest point stays."""
     k, l, side = _beside(flat, i, j)
     i2, j2, side2 = _beside(flat, k, l)
     better = flat.level & (at(i2, side2) - at(j2, side2) > at(k, side) - at(l, side))
@@ -293,14 +293,14 @@ def _four(rows: Near, normal: Vec3, flat: _Flat, i: Any, j: Any) -> tuple[Near, 
 
 @fence
 def _first(there: Any) -> Any:
-    """The numbers (FEW, *items) of the first rows that count, in order; 0 behind the last."""
+    """The indices (FEW, *items) of the first rows that count, in order; 0 behind the last."""
     rank = jnp.cumsum(there, 0, dtype=jnp.int32)
     return jnp.stack([jnp.argmax(there & (rank == k), 0) for k in range(1, FEW + 1)])
 
 
 @fence
 def _extremes(flat: _Flat) -> Any:
-    """Numbers (EXTREMES + 1, *items) of the closest row and of those farthest in each of several directions."""
+    """Indices (EXTREMES + 1, *items) of the closest row and of those farthest in each of several directions."""
     angles = 2 * np.pi * (np.arange(EXTREMES) + 0.5) / EXTREMES
     picks = [jnp.argmin(flat.gap, 0)]
     for c, s in zip(np.cos(angles).tolist(), np.sin(angles).tolist(), strict=True):
@@ -312,7 +312,7 @@ def _extremes(flat: _Flat) -> Any:
 
 @fence
 def _at_all(index: Any, flat: _Flat) -> _Flat:
-    """The rows of these numbers (k, *items)."""
+    """The rows with these indices (k, *items)."""
     x, y, there, gap, hovers = (
         jnp.take_along_axis(v, index, 0) for v in (flat.x, flat.y, flat.there, flat.gap, flat.hovers)
     )

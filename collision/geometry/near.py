@@ -1,11 +1,11 @@
-"""Near: one row of a kernel's answer, and the small vector functions that all kernels share.
+"""Near: one row of a kernel's result, and the small vector functions that all kernels share.
 
-A kernel is called as `kernel(a, b, X)`: two Solids, and the pose X of B in A's frame. It answers in A's frame
-with a tuple of rows, the closest first; a row that is not there has gap inf. All components have one common shape
-(n, *batch). That the kernel sees the relative pose only makes its answer the same wherever in the world the pair is.
+A kernel is called as `kernel(a, b, X)`: two Solids, and the pose X of B in A's frame. It returns, in A's frame,
+a tuple of rows, the closest first; a missing row has gap inf. All components have one common shape
+(n, *batch). The kernel sees only the relative pose, so its result does not depend on where in the world the pair is.
 
 Departure from "no stacking in kernels": corners, candidates and directions are listed along a leading axis, because
-what follows is a reduction over it, which runs over all pairs at once. Each list ends at a fence, where it would be
+a reduction over it follows, which runs over all pairs at once. Each list ends at a fence, where it would be
 written out anyway.
 """
 
@@ -29,17 +29,17 @@ class Near(NamedTuple):
     b: Vec3
 
     def inflate(self, radius_a: Scalar, radius_b: Scalar) -> Near:
-        """The same row of cores with a radius about each [m]."""
+        """Return the row of the shapes from that of cores with a radius about each [m]."""
         n = self.normal
         return Near(self.gap - radius_a - radius_b, n, self.a - n * radius_a, self.b + n * radius_b)
 
     def rod(self, radius: Scalar, half_length: Scalar) -> Near:
-        """A later row of a capsule A along z: its point is where the capsule ends along the normal under the core's
-        point."""
+        """Return a further row of a capsule A along z: its point is where the line along the normal through the core's
+        point leaves the capsule."""
         return self.inflate(to_the_end(radius, half_length, self.a.z, -self.normal.z), 0.0)
 
     def flip(self) -> Near:
-        """The same row with A and B exchanged."""
+        """Return the same row with A and B exchanged."""
         return Near(self.gap, -self.normal, self.b, self.a)
 
 
@@ -50,24 +50,24 @@ def to_the_end(radius: Scalar, half_length: Scalar, position: Scalar, slope: Sca
     """
     rise = jnp.abs(slope)
     on_side = radius / jnp.sqrt(jnp.maximum(1 - rise * rise, 0.25))
-    inset = half_length - position * sign(slope)  # from the end that comes first
+    inset = half_length - position * sign(slope)  # from the end in that direction
     through_cap = on_side * rise > inset
     across = jnp.where(through_cap, radius * radius - inset * inset * (1 - rise * rise), 1.0)
     return jnp.where(through_cap, inset * rise + jnp.sqrt(across), on_side)
 
 
 def between(a: Vec3, b: Vec3, normal: Vec3) -> Near:
-    """The row of two points, one above the other along the normal."""
+    """The row of two points on one line along the normal."""
     return Near((a - b).dot(normal), normal, a, b)
 
 
 def only_where(there: Any, row: Near) -> Near:
-    """The row, or none."""
+    """Return the row where `there`, else none."""
     return row._replace(gap=jnp.where(there, row.gap, jnp.inf))
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
-    """`jnp.where` over pytrees, all of whose leaves go the same way."""
+    """`jnp.where` over pytrees, with one condition for all leaves."""
     return select(compute_once(condition), yes, no)
 
 

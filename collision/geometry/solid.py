@@ -55,7 +55,7 @@ class HeightGrid:
 
     height: (vertices, *items or ones), row by row [m].
     grid: numbers of rows and columns of the grid (static).
-    window: numbers of rows and columns of the window of cells that is looked at (static).
+    window: numbers of rows and columns of the window of cells that is examined (static).
     """
 
     height: Scalar
@@ -161,7 +161,7 @@ def _onto_box(solid: Solid, p: Vec3) -> Vec3:
     return Vec3(*(jnp.where(o == most, half * sign(x), jnp.clip(x, -half, half)) for x, half, o in sides))
 
 
-# the core's surface at a point that lies on it except for rounding
+# the point of the core's surface for a point that lies on it except for rounding
 ONTO: dict[str, Callable[[Solid, Vec3], Vec3]] = {
     "sphere": lambda solid, p: p,
     "capsule": lambda solid, p: p,

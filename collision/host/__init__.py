@@ -1,1 +1,1 @@
-"""Bricks of the FCL backend, in numpy on the host."""
+"""Parts of the FCL backend, in numpy on the host."""

@@ -11,13 +11,13 @@ from .fcl_shapes import FclShape, fcl_library
 from .pair_rows import pair_table
 from .shapes import Floats, HostShape
 
-ENDLESS = 1e100  # [m] FCL's tree of boxes takes the volume of a box, and crashes where that is not finite
+ENDLESS = 1e100  # [m] FCL's tree of boxes takes the volume of a box, and crashes if that is not finite
 _BOXES: list[Any] = []  # FCL's axis-aligned box of each shape, reused: python-fcl leaks a little with each object made
-TAG = 2.0**-40  # python-fcl's callback does not say which object it met: the number hides in the object's rotation
+TAG = 2.0**-40  # python-fcl's callback does not say which object it met: the index is encoded in the object's rotation
 
 
 class FclScene(NamedTuple):
-    """One scene: its shapes in FCL's unit, `unit` of them a metre, their poses and the margin in metres."""
+    """One scene: its shapes in FCL's unit, of which `unit` are a metre, their poses and the margin in metres."""
 
     topology: Topology
     bodies: list[FclShape]
@@ -37,7 +37,7 @@ def _has_end(shape: HostShape) -> bool:
 
 
 def near_pairs(lane: FclScene, fine: Any) -> list[int]:
-    """Rows of the pair table whose boxes come within the margin, ascending; pairs with a plane always."""
+    """Rows of the pair table whose boxes come within the margin, ascending; and all pairs with a plane."""
     pairs = lane.topology.pairs
     near: Any = range(len(pairs))
     if np.isfinite(lane.margin):

@@ -1,6 +1,6 @@
 """The narrow phase of FCL: depths come from distances alone (`separation.py`).
 
-`collide` names the triangles that meet and the corners of boxes that lie flat.
+`collide` gives the triangles that meet and the corners of boxes that lie flat.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from .planes import Poses, few_of
 from .separation import SignedGap, convex_overlap, distinct, overlap
 from .shapes import Floats, HostShape, crossings
 
-APART = 1e-3  # of the smaller shape's width: how far shapes are moved apart to measure them well
-TILT = 0.05  # [rad] corners that a larger tilt keeps apart are left out
+APART = 1e-3  # of the smaller shape's width: how far shapes are moved apart to be measured well
+TILT = 0.05  # [rad] corners whose gap closes only by a larger tilt are left out
 EDGE_PAIRS = 1000  # edges of A times edges of B up to which the depth of hulls is found exactly
-# parts of the shapes' size: how far a measured gap may be from the one across its normal, and nudges (k, 3) for then
+# parts of the shapes' size: how far a measured gap may be from that across its normal; else nudges (k, 3) are tried
 TRUST = 2e-8
 NUDGES = np.array([[2.0, 3.0, 5.0], [-50.0, 20.0, -30.0], [300.0, -500.0, -200.0], [-300.0, -200.0, 500.0]]) * 1e-7
 CONTACTS = 64  # triangles asked for when meshes intersect
@@ -25,7 +25,7 @@ BOX_CONTACTS = 8  # as many as two faces of boxes can have
 
 
 class _Pair(NamedTuple):
-    """Two shapes neither of which is a plane; lengths in FCL's unit, B at the origin, A at `shift` (3,).
+    """Two shapes, neither of which is a plane; lengths in FCL's unit, B at the origin, A at `shift` (3,).
 
     Ra, Rb: (3, 3) shape to world. item_a, item_b: FCL's objects. The cores' distance is FCL's plus `skin`.
     """
@@ -61,18 +61,18 @@ class _Pair(NamedTuple):
         items = (self.item_b, self.item_a) if swap else (self.item_a, self.item_b)
         gap = fcl.distance(*items, fcl.DistanceRequest(enable_nearest_points=True), result)
         on_a, on_b = reversed(result.nearest_points) if swap else result.nearest_points
-        # FCL places a sphere's point right only by some shapes, but the core is no more than that point
+        # FCL places a sphere's point correctly only by some shapes, but the core is no more than that point
         on_a = position if self.a.kind == "sphere" else on_a
         on_b = np.zeros(3) if self.b.kind == "sphere" else on_b
         return gap, on_a, on_b, result
 
     def measure(self, move: Floats) -> SignedGap | None:
-        """The cores' distance with A moved by (3,); None where they touch or one is inside the other.
+        """The cores' distance with A moved by (3,); None if they touch or one is inside the other.
 
-        FCL's search may stop early where several corners are equally far in its direction. What it returns is the
-        distance of some two points in any case, so a smaller one is better, and for convex shapes the gap across the
+        FCL's search may stop early if several corners are equally far in its direction. It always returns the
+        distance of some two points, so a smaller one is better, and for convex shapes the gap across the
         normal tells whether it is the least. A nudge breaks the tie; it is taken back to first order, which leaves
-        an error of |nudge|^2 / gap, the gradient of the distance of convex shapes being that smooth.
+        an error of |nudge|^2 / gap, since the gradient of the distance of convex shapes is that smooth.
         """
         best = self._measure(move)
         if best is None:
@@ -95,7 +95,7 @@ class _Pair(NamedTuple):
         return SignedGap(float(gap) + self.skin, (on_a - on_b) / length, on_a, on_b)
 
     def _one_inside(self, position: Floats) -> bool:
-        """Return whether one of two shapes whose surfaces do not meet contains the other, with A at a position."""
+        """Return whether one shape contains the other, with A at a position where their surfaces do not meet."""
         if self.b.is_soup and self.b.contains((position + self.Ra @ self.a.any_point) @ self.Rb):
             return True
         return self.a.is_soup and self.a.contains((self.Rb @ self.b.any_point - position) @ self.Ra)
@@ -106,22 +106,22 @@ class _Pair(NamedTuple):
         return np.einsum("ki,ki->k", n, on_a - self.b.support(n @ self.Rb) @ self.Rb.T)
 
     def face_normals(self) -> Floats:
-        """Normals (k, 3) along which convex shapes part most likely: of faces, and of edges on edges, all that
-        polytopes have."""
+        """Normals (k, 3) along which convex shapes part most likely: of faces, and of pairs of edges; polytopes have no
+        others."""
         faces = [-self.a.normals @ self.Ra.T, self.b.normals @ self.Rb.T]
         if len(self.a.edges) * len(self.b.edges) <= EDGE_PAIRS:
             faces.append(crossings(self.a.edges @ self.Ra.T, self.b.edges @ self.Rb.T))
         return np.concatenate(faces)
 
     def ways_out(self) -> list[Floats]:
-        """Directions (3,) to move A off B when one is a mesh: off triangles that meet or are near, off the middle."""
+        """Directions (3,) to move A off B if one is a mesh: off triangles that meet or are near, off the middle."""
         fcl = fcl_library()
         *_, result = self.distance(self.shift)
         met = fcl.CollisionResult()
         fcl.collide(self.item_a, self.item_b, fcl.CollisionRequest(CONTACTS, True), met)
         ways: list[Floats] = []
         for found in (*met.contacts, result):
-            # of two meshes each number is one's triangle, else the larger one the mesh's
+            # of two meshes each number is a triangle of one, else the larger one is the mesh's
             one, other = found.b1, found.b2
             if self.a.is_soup != self.b.is_soup:
                 one = other = max(one, other)
@@ -148,7 +148,7 @@ class _Pair(NamedTuple):
         return hit if near is None or hit.gap > near.gap - apart else near
 
     def flat_boxes(self, hit: SignedGap) -> list[SignedGap]:
-        """The corners of the faces' common part when one box lies flat on the other, from FCL's contacts.
+        """The corners of the faces' common part if one box lies flat on the other, from FCL's contacts.
 
         FCL has contacts in overlap only, so A is moved to a slight overlap.
         """
@@ -175,7 +175,7 @@ class _Pair(NamedTuple):
 
 
 def pair_hits(a: FclShape, b: FclShape, poses: Poses, unit: float) -> list[SignedGap]:
-    """Rows of two shapes neither of which is a plane, in metres."""
+    """Rows of two shapes, neither of which is a plane, in metres."""
     pair = _Pair.of(a, b, poses, unit)
     core, ra, rb = pair.nearest(), a.shape.radius, b.shape.radius
     hit = SignedGap(core.gap - ra - rb, core.normal, core.a - ra * core.normal, core.b + rb * core.normal)
@@ -184,6 +184,6 @@ def pair_hits(a: FclShape, b: FclShape, poses: Poses, unit: float) -> list[Signe
 
 
 def _in_world(hit: SignedGap, origin: Floats, unit: float) -> SignedGap:
-    """Lengths in metres, and points a gap apart along the normal."""
+    """Return lengths in metres, and points a gap apart along the normal."""
     gap, middle = hit.gap / unit, origin + (hit.a + hit.b) / (2 * unit)
     return SignedGap(gap, hit.normal, middle + gap / 2 * hit.normal, middle - gap / 2 * hit.normal)

@@ -1,4 +1,4 @@
-"""Shapes as FCL knows them, kept ready for many pairs. The only importer of fcl."""
+"""Shapes as FCL objects, cached for many pairs. This is the only file that imports fcl."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ...engine.topology import Topology
 from .kept import Kept
 from .shapes import Floats, HostShape
 
-SIZE = 1e4  # of the largest shape as FCL sees it: its tolerance of 1e-6 then is 1e-10
-POINT = 1e-6  # radius of what FCL takes for the core of a sphere or capsule, in its unit of length
-KEPT, BESIDES = 2**27, 2**13  # [bytes] of shapes kept ready for FCL, and of one besides its points
+SIZE = 1e4  # of the largest shape in FCL's unit: its tolerance of 1e-6 then is 1e-10
+POINT = 1e-6  # radius of FCL's core of a sphere or capsule, in its unit of length
+KEPT, BESIDES = 2**27, 2**13  # [bytes] of cached shapes, and of one shape apart from its points
 
 
 def fcl_library() -> Any:
-    """The module fcl, or an ImportError that says where it comes from."""
+    """The module fcl; else raise an ImportError that says how to install it."""
     try:
         import fcl
     except ImportError as error:
@@ -27,7 +27,7 @@ def fcl_library() -> Any:
 
 
 class FclShape(NamedTuple):
-    """A shape with lengths in FCL's unit, and its core as FCL knows it, once for each side of a pair."""
+    """A shape with lengths in FCL's unit, and its core as FCL objects, one for each side of a pair."""
 
     shape: HostShape
     first: Any
@@ -36,7 +36,7 @@ class FclShape(NamedTuple):
 
 
 def bodies_of(topology: Topology, sizes: Floats, points: Floats) -> tuple[list[FclShape], float]:
-    """The shapes of one lane, and FCL's units a metre: a power of two that makes the largest shape about SIZE."""
+    """The shapes of one lane, and FCL's units per metre: a power of two that makes the largest shape about SIZE."""
     shapes = []
     for k, (kind, (start, stop)) in enumerate(zip(topology.shape_kinds, topology.shape_points, strict=True)):
         faces = topology.shape_faces[k] if topology.shape_faces else ()
@@ -53,7 +53,7 @@ def _cached_shape(x: HostShape, unit: float) -> FclShape:
 
 
 def _weight(body: FclShape) -> int:
-    """Size of a body, about [bytes]: FCL's tree over a triangle takes ten times its corners."""
+    """Approximate size of a body [bytes]: FCL's tree over a triangle takes ten times its corners."""
     return BESIDES + (20 if body.shape.is_soup else 4) * body.shape.points.nbytes
 
 

@@ -1,4 +1,4 @@
-"""A cache that is bounded by bytes: meshes are of any size, so their number does not say what room they take."""
+"""A cache bounded by bytes: meshes are of any size, so their number does not tell how much memory they take."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """A cache of the things made last, by key, up to a total size; larger things are not stored.
+    """A cache of the most recent objects, by key, up to a total size; larger objects are not stored.
 
     most: total size [bytes].
-    weight: function that gives the size of a thing [bytes].
+    weight: function that gives the size of an object [bytes].
     """
 
     def __init__(self, most: int, weight: Callable[[T], int]) -> None:

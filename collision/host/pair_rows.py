@@ -1,4 +1,4 @@
-"""Rows of Proximities on the host: how many a scene has room for, and how a lane's are filled in."""
+"""Rows of Proximities on the host: their number in a scene, and filling in those of a lane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...engine.topology import Topology
 from ..proximities import Proximities
 from .shapes import Floats
 
-FEWEST, PER_SHAPE = 1024, 32  # rows there is room for, whatever the number of pairs
+FEWEST, PER_SHAPE = 1024, 32  # rows there is room for, at least and per shape
 CURVED = frozenset({"plane", "heightfield", "sphere", "ellipsoid"})  # kinds that touch a plane at one point, if at all
 
 
@@ -27,7 +27,7 @@ class HostRow(NamedTuple):
 
 
 class HostPairTable(NamedTuple):
-    """row: where a pair (i, j), i < j, stands in `topology.pairs`.  with_plane: rows of the pairs that have a plane.
+    """row: index of a pair (i, j), i < j, in `topology.pairs`.  with_plane: rows of the pairs that have a plane.
 
     capacity: N, rows there is room for.
     """
@@ -59,7 +59,7 @@ def blank(batch: tuple[int, ...], rows: int, dtype: np.dtype) -> Proximities:
 
 
 def fill(made: Proximities, lane: tuple[int, ...], rows: list[HostRow], finite: bool) -> None:
-    """Write a lane's rows into `made`; without room for all those that are closest, coded PAIRS_FULL."""
+    """Write a lane's rows into `made`; if there is no room for all, write the closest and the code PAIRS_FULL."""
     into = Proximities(*(x[(*lane, ...)] for x in made))  # views
     full = len(rows) > len(into.pair)
     into.code[...] = NOT_FINITE if not finite else PAIRS_FULL if full else OK

@@ -1,4 +1,4 @@
-"""A plane and any other shape, in closed form on the host: the lowest point, and those that lie flat with it."""
+"""A plane and any other shape, in closed form on the host: the lowest point, and others of a side that lies flat."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Poses = tuple[Floats, Floats, Floats, Floats]  # positions (3,) [m] and rotation
 
 
 def plane_rows(a: HostShape, b: HostShape, poses: Poses, unit: float, tilt: float) -> list[SignedGap]:
-    """Up to four rows of a pair one of which is a plane, in metres.
+    """Up to four rows of a pair with a plane, in metres.
 
-    unit: of the shapes' lengths, in one metre.  tilt: see `few_of`.
+    unit: the shapes' length unit, per metre.  tilt: see `few_of`.
     """
     pa, Ra, pb, Rb = poses
     first = a.kind == "plane"
@@ -30,7 +30,7 @@ def plane_rows(a: HostShape, b: HostShape, poses: Poses, unit: float, tilt: floa
 
 
 def _lowest(shape: HostShape, d: Floats) -> Floats:
-    """Points (k, 3) of the shape among which its farthest ones in the unit direction d (3,) are, flat sides too."""
+    """Points (k, 3) of the shape that include the farthest ones in the unit direction d (3,), also of flat sides."""
     size = shape.size
     if shape.kind == "box":
         return CORNERS * size
@@ -49,8 +49,8 @@ def _lowest(shape: HostShape, d: Floats) -> Floats:
 def few_of(points: Floats, gaps: Floats, normal: Floats, tilt: float) -> list[int]:
     """Up to four of the points (k, 3) that may touch together: the lowest, and those that span the most with it.
 
-    gaps: (k,) heights above the other side along the normal (3,). A point joins the lowest if a turn by `tilt`
-    [rad] would bring it down as far.
+    gaps: (k,) heights above the other side along the normal (3,). A point is included if a rotation by `tilt`
+    [rad] would bring it down to the lowest.
     """
     first = int(np.argmin(gaps))
     along = points - points[first]

@@ -12,7 +12,7 @@ from ...engine.model import Model
 
 Array = NDArray[Any]
 
-# of a ball about the origin of a shape whose size (n, 3) says all and whose middle it is
+# of a ball about the origin of a shape that is given by its size (n, 3) and is centred there
 OF_SIZE: dict[str, Callable[[Array], Array]] = {
     "sphere": lambda s: s[:, 0],
     "box": lambda s: _length(s),
@@ -23,7 +23,7 @@ OF_SIZE: dict[str, Callable[[Array], Array]] = {
 
 
 def bounding_radii(model: Model) -> Array:
-    """Radii (ns,) of balls around the shapes [m], about the middle of what is made of points; inf for planes."""
+    """Radii (ns,) of balls around the shapes [m], about the middle of shapes made of points; inf for planes."""
     return _radii(model, lambda points: points - (points.min(0) + points.max(0)) / 2, np.inf)
 
 

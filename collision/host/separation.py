@@ -1,11 +1,11 @@
 """Depth of the overlap of two shapes, from distances between shapes that are apart.
 
 For a unit direction n let g(n) be the gap between the shapes' supporting planes across n (negative: they overlap
-by so much along n). For convex shapes the signed distance is the largest g(n) over all n, whether they overlap or
-not (Cameron & Culley 1986). Moving A by s n changes g(n) by s, and far enough away a detector of distances finds
+by that much along n). For convex shapes the signed distance is the largest g(n) over all n, whether they overlap or
+not (Cameron & Culley 1986). Moving A by s n changes g(n) by s, and far enough away a distance detector finds
 the best direction of the *moved* pair well: so move, measure, move along the direction found, until both agree.
-That is the iterative projection on the contact space of PolyDepth (Je, Tang, Lee, Lee, Kim, ACM Trans. Graph. 31,
-2012), which needs nothing but distances and serves shapes that are not convex too, as the way to the next position
+This is the iterative projection on the contact space of PolyDepth (Je, Tang, Lee, Lee, Kim, ACM Trans. Graph. 31,
+2012), which needs only distances and works also for shapes that are not convex, as the way to the next position
 without overlap.
 """
 
@@ -20,9 +20,9 @@ from .shapes import Floats
 
 SAMPLES = 400  # directions in which g is sampled before the best ones are refined
 TRIED, STARTS = 64, 3  # the best directions, and how many of them, well apart, are refined
-APART = 0.9  # cosine of the angle above which two directions are one start
+APART = 0.9  # cosine of the angle; two directions with a larger one count as one start
 WAYS = 8  # directions tried for shapes that are not convex
-ROUNDS = 24  # measurements a start may take; the error falls at least fourfold with each
+ROUNDS = 24  # measurements per start, at most; the error falls at least fourfold with each
 AGREE = 1e-12  # 1 - cosine between successive directions that ends the search: g is then exact to a part in 1e12
 
 
@@ -52,8 +52,8 @@ _SPREAD = directions(SAMPLES)
 def convex_overlap(measure: Measure, plane_gap: Callable[[Floats], Floats], hints: Floats, apart: float) -> SignedGap:
     """Signed gap of convex shapes that touch or overlap.
 
-    plane_gap: g, of directions (k, 3) -> (k,).  hints: (k, 3) directions worth a try.  apart: how far from each other
-    the shapes are moved to be measured [m].
+    plane_gap: g, of directions (k, 3) -> (k,).  hints: (k, 3) directions to try.  apart: distance by which
+    the shapes are moved apart to be measured [m].
     """
     tried = np.concatenate([hints, _SPREAD])
     g = plane_gap(tried)
@@ -68,7 +68,7 @@ def convex_overlap(measure: Measure, plane_gap: Callable[[Floats], Floats], hint
 def overlap(measure: Measure, hints: Iterable[Floats], apart: float, far: float) -> SignedGap:
     """Signed gap of shapes of any form: the shortest way out among those that start along the hints (3,).
 
-    far: a way longer than this is none [m].
+    far: a longer way does not count [m].
     """
     best = None
     way = np.array([0.0, 0.0, 1.0])
@@ -80,7 +80,7 @@ def overlap(measure: Measure, hints: Iterable[Floats], apart: float, far: float)
 
 
 def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> SignedGap | None:
-    """The gap along a direction m (3,), turned until it agrees with the normal where the shapes part."""
+    """The gap along a direction m (3,), rotated until it agrees with the normal where the shapes part."""
     s = apart
     while (hit := measure(s * m)) is None:
         s *= 2
@@ -104,14 +104,14 @@ def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> SignedGap
             return SignedGap(g, hit.normal, hit.a - s * m, hit.b)
         m, s = hit.normal, max(-g, 0.0) + apart
         hit = measure(s * m)
-        if hit is None or hit.gap > 2 * apart:  # g was no more than a guess
+        if hit is None or hit.gap > 2 * apart:  # g was only a guess
             return best
         best = SignedGap(hit.gap - s * float(m @ hit.normal), hit.normal, hit.a - s * m, hit.b)
     return best
 
 
 def distinct(ways: Iterable[Floats]) -> list[Floats]:
-    """The first of all unit vectors (3,) that point much the same way, up to eight."""
+    """Unit vectors (3,), up to eight, without those in nearly the direction of an earlier one."""
     chosen: list[Floats] = []
     for way in ways:
         if len(chosen) < WAYS and all(way @ other < APART for other in chosen):
@@ -120,7 +120,7 @@ def distinct(ways: Iterable[Floats]) -> list[Floats]:
 
 
 def _refine(measure: Measure, m: Floats, s: float, apart: float) -> SignedGap | None:
-    """The largest g of convex shapes near the direction m (3,), from A moved by s along it, which parts them."""
+    """The largest g of convex shapes near the direction m (3,), from A moved by s along it, where they are apart."""
     best = None
     for _ in range(ROUNDS):
         hit = measure(s * m)

@@ -1,7 +1,7 @@
 """Shapes in numpy, for detectors that run on the host: supports, insides, triangles, corners.
 
-A shape is a core and a radius around it: a sphere is a point, a capsule a segment, everything else its own core.
-Overlaps that stay within the radii are then distances between cores, which are easy to find.
+A shape is a core and a radius around it: a sphere is a point, a capsule a segment, every other shape its own core.
+Overlaps within the radii are then distances between cores, which are easy to find.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SAME_VERTEX = 1e-9  # corners of triangles closer than this part of the mesh's s
 class HostShape:
     """One shape in its own axes, lengths in any unit.
 
-    kind, size (3,) and points (n, 3) as in `engine.model.Model`; faces: outlines of a hull's faces, its points'
-    numbers.
+    kind, size (3,) and points (n, 3) as in `engine.model.Model`; faces: outlines of a hull's faces, indices of its
+    points.
     """
 
     kind: str
@@ -81,12 +81,12 @@ class HostShape:
 
     @property
     def any_point(self) -> Floats:
-        """A point (3,) of the core, on the surface where the shape is one."""
+        """A point (3,) of the core, on the surface if the shape is a surface."""
         return self.points[0] if len(self.points) else np.zeros(3)
 
     @cached_property
     def least_width(self) -> float:
-        """The smaller side of that box; of a surface the larger side, for a flat one has no width."""
+        """The smaller side of that box; for a surface the larger side, since a flat one has no width."""
         sides = self.bounds[1] - self.bounds[0]
         return float(sides.max() if self.is_soup else sides.min())
 
@@ -98,7 +98,7 @@ class HostShape:
     @cached_property
     def normals(self) -> Floats:
         """Outward unit normals (k, 3): of a soup's triangles, of a polyhedron's faces, of a cylinder's ends.
-        A touch is likely to be along one."""
+        A contact normal is likely to be one of them."""
         if self.is_soup:
             return _unit_normals(self.triangles)
         if self.faces:
@@ -129,7 +129,7 @@ class HostShape:
 
     @cached_property
     def has_inside(self) -> bool:
-        """A heightfield is solid below, a mesh inside if every edge is run along once in each direction."""
+        """Return whether there is an inside: below heightfields; in meshes with each edge run once each way."""
         if self.kind == "heightfield":
             return True
         step = SAME_VERTEX * max(self.least_width, 1e-300)
@@ -141,7 +141,7 @@ class HostShape:
         return bool((counts == 1).all() and np.array_equal(ways, back))
 
     def contains(self, point: Floats) -> bool:
-        """Return whether a soup contains the point (3,); not to be asked of points on the surface."""
+        """Return whether a soup contains the point (3,), which must not be on the surface."""
         if not self.has_inside:
             return False
         low, high = self.bounds

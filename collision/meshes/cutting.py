@@ -1,8 +1,8 @@
-"""Solids cut by planes, exactly: what `pieces.py` cuts meshes with.
+"""Solids cut by planes, exactly; `pieces.py` cuts meshes with them.
 
-A solid's faces are cycles of directed edges in a plane, of any shape: several rings, holes, crossings. That is why
+A solid's faces are cycles of directed edges in a plane, of any shape: several rings, holes, crossings. So
 no cut ever needs a triangulation: a face is clipped edge by edge and closed along the line of the cut, and the cap
-is what closes all faces together. Every vertex of a half is a vertex of the solid or lies on one of its edges, so
+closes all faces together. Every vertex of a half is a vertex of the solid or lies on one of its edges, so
 that the hull of the vertices is the hull of the half.
 """
 
@@ -44,7 +44,7 @@ class ClosedMesh:
         return solid.part(np.arange(len(solid.edges)))
 
     def volume(self) -> float:
-        """[m^3]: tetrahedra between the middle, a vertex of each face, and its edges."""
+        """Volume [m^3], the sum of tetrahedra between the middle, a vertex of each face, and its edges."""
         if not len(self.edges):
             return 0.0
         apex = np.zeros(len(self.normals), np.int64)
@@ -59,13 +59,13 @@ class ClosedMesh:
         return np.where(np.abs(heights) <= slack, 0.0, heights)
 
     def part(self, kept: Ints) -> ClosedMesh:
-        """Only some of the edges, by their numbers, and what they use."""
+        """Return the mesh of some of the edges, given by index, with their vertices and faces."""
         used, edges = np.unique(self.edges[kept], return_inverse=True)
         faces, face = np.unique(self.face[kept], return_inverse=True)
         return ClosedMesh(self.vertices[used], edges.reshape(-1, 2), face.ravel(), self.normals[faces])
 
     def edge_components(self) -> Ints:
-        """Number of the connected part that each edge (m,) belongs to."""
+        """Index of the connected part that each edge (m,) belongs to."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -75,14 +75,14 @@ class ClosedMesh:
 
 
 def cut(solid: ClosedMesh, normal: Floats, offset: float, slack: float) -> tuple[ClosedMesh, ClosedMesh]:
-    """The halves above and below the plane normal . x = offset; vertices within slack [m] count as on it."""
+    """Return the halves above and below the plane normal . x = offset; vertices within slack [m] count as on it."""
     heights = solid.heights(normal, offset, slack)
     solid, heights = _split_edges(solid, heights)
     return _above(solid, heights, normal), _above(solid, -heights, -normal)
 
 
 def crossings(solid: ClosedMesh, heights: Floats) -> tuple[Ints, Floats]:
-    """Edges that the plane crosses, each once, (k, 2) from below to above, and the points (k, 3) where it does."""
+    """Edges that the plane crosses, each once, (k, 2) from below to above, and the points (k, 3) of crossing."""
     start, end = solid.edges.T
     rising = (heights[start] < 0) & (heights[end] > 0)
     falling = (heights[start] > 0) & (heights[end] < 0)
@@ -93,7 +93,7 @@ def crossings(solid: ClosedMesh, heights: Floats) -> tuple[Ints, Floats]:
 
 
 def _split_edges(solid: ClosedMesh, heights: Floats) -> tuple[ClosedMesh, Floats]:
-    """The same solid with a vertex wherever an edge crosses the plane."""
+    """Return the same solid with a vertex wherever an edge crosses the plane."""
     pairs, points = crossings(solid, heights)
     n = len(solid.vertices)
     keys = pairs[:, 0] * n + pairs[:, 1]  # sorted, as `unique` left them
@@ -111,7 +111,7 @@ def _split_edges(solid: ClosedMesh, heights: Floats) -> tuple[ClosedMesh, Floats
 
 
 def _above(solid: ClosedMesh, heights: Floats, normal: Floats) -> ClosedMesh:
-    """The half whose vertices have heights >= 0, closed. No edge crosses the plane any more."""
+    """The half whose vertices have heights >= 0, closed. No edge crosses the plane."""
     top, bottom = np.full(len(solid.normals), -np.inf), np.full(len(solid.normals), np.inf)
     np.maximum.at(top, solid.face, heights[solid.edges].max(axis=1))
     np.minimum.at(bottom, solid.face, heights[solid.edges].min(axis=1))
@@ -121,7 +121,7 @@ def _above(solid: ClosedMesh, heights: Floats, normal: Floats) -> ClosedMesh:
     edges, face = solid.edges[upper], solid.face[upper]
     lines, of = _close_faces(solid, edges, face, normal)
     flat, flat_face = solid.edges[lid], solid.face[lid]
-    # the cap runs along all edges in the plane, but those that cancel, in the opposite direction
+    # the cap runs along all edges in the plane, except those that cancel, in the opposite direction
     rim = np.concatenate([lines, flat])
     cap, cap_face = _net(rim[:, ::-1], np.full(len(rim), len(solid.normals)))
     half = ClosedMesh(
@@ -136,8 +136,8 @@ def _above(solid: ClosedMesh, heights: Floats, normal: Floats) -> ClosedMesh:
 def _close_faces(solid: ClosedMesh, edges: Ints, face: Ints, normal: Floats) -> tuple[Ints, Ints]:
     """Edges (k, 2) in the plane that close clipped faces, and their faces (k,).
 
-    Where more edges of a face end than begin, the outline goes on along the line of the cut. On that line the points
-    are sorted; between neighbours runs what has ended so far and not begun again.
+    Where more edges of a face end than begin, the outline continues along the line of the cut. The points on that line
+    are sorted; the edges between neighbours are those that have ended so far and not begun again.
     """
     n = len(solid.vertices)
     keys, index = np.unique(np.concatenate([face * n + edges[:, 1], face * n + edges[:, 0]]), return_inverse=True)
@@ -153,7 +153,7 @@ def _close_faces(solid: ClosedMesh, edges: Ints, face: Ints, normal: Floats) -> 
 
 
 def _net(edges: Ints, face: Ints) -> tuple[Ints, Ints]:
-    """Edges (k, 2) and their faces, without those that run back along another of their face."""
+    """Return edges (k, 2) and their faces, without edges that are the reverse of another edge of their face."""
     if not len(edges):
         return edges, face
     n = edges.max() + 1

@@ -11,7 +11,7 @@ from .surfaces import Floats, Ints, MeshError, Surface, areas, is_closed
 
 MAX_HULL_VERTICES = 64
 PLANAR = 1e-9  # of the size: how far apart coplanar points may be
-ENOUGH = 1e-6  # of the size: what rounding to single precision, as most files have it, may do
+ENOUGH = 1e-6  # of the size: the effect of rounding to single precision, which most files have
 MANY_POINTS = 20_000  # hulls of more vertices are taken of their extreme points in DIRECTIONS directions
 DIRECTIONS, FEW_DIRECTIONS = 1024, 64
 
@@ -47,7 +47,7 @@ def convex_hull(points: Floats) -> Surface:
     a, b, c = np.moveaxis(vertices[faces], 1, 0)
     inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
     faces = np.where(inward[:, None], faces[:, ::-1], faces).astype(np.int64)
-    if not is_closed((vertices, faces)):  # the normals of slivers say nothing: ask their neighbours
+    if not is_closed((vertices, faces)):  # the normals of slivers are useless: use their neighbours
         faces = consistent_winding(faces)[0]
     return vertices, faces
 
@@ -66,7 +66,7 @@ def hull_volume(points: Floats) -> float:
 
 
 def thin_out(points: Floats) -> Floats:
-    """Fewer points with the same hull; where that hull itself has too many vertices, points spread all over it."""
+    """Return fewer points with the same hull; if that hull itself has too many vertices, points spread all over it."""
     if len(points) <= MANY_POINTS:
         return points
     few = _extreme(points, FEW_DIRECTIONS)
@@ -78,7 +78,7 @@ def thin_out(points: Floats) -> Floats:
 
 
 def _extreme(points: Floats, count: int) -> Ints:
-    """Numbers of the points furthest out in directions that are evenly spread after the bounding box is made a cube."""
+    """Indices of the farthest points in directions that are evenly spread once the bounding box is scaled to a cube."""
     scaled = (points - points.mean(axis=0)) / np.maximum(np.ptp(points, axis=0), 1e-300)
     # Fibonacci's spiral on the sphere
     k = np.arange(count) + 0.5
@@ -93,10 +93,10 @@ def _extreme(points: Floats, count: int) -> Ints:
 def reduced_hull(points: Floats, extreme: Floats | None = None) -> tuple[Surface, float]:
     """The convex hull with at most MAX_HULL_VERTICES vertices, and how far points rise above its faces [m].
 
-    From four extreme points on, the point that rises furthest above a face is added, as Quickhull does, until there
-    are enough, or no point rises by more than ENOUGH: rounding in a file makes corners of points in one plane. What
-    is left out lies outside: the reduced hull is a little too small.
-    extreme: `thinned(points)`, where the caller has it already.
+    Starting from four extreme points, the point that rises furthest above a face is added, as in Quickhull, until there
+    are enough, or no point rises by more than ENOUGH: rounding in a file makes corners of points in one plane. The
+    remaining points lie outside: the reduced hull is a little too small.
+    extreme: `thin_out(points)`, if the caller has it already.
     """
     candidates = convex_hull(thin_out(points) if extreme is None else extreme)[0]
     size = np.ptp(points, axis=0).max()
@@ -132,7 +132,7 @@ def outlines(hull: Surface) -> tuple[tuple[int, ...], ...]:
     neighbours = _neighbours(faces)
     rings: list[tuple[int, ...]] = []
     free = np.ones(len(faces), bool)
-    for seed in np.argsort(-areas(hull), kind="stable"):  # the planes of slivers say nothing, so large faces first
+    for seed in np.argsort(-areas(hull), kind="stable"):  # the planes of slivers are useless, so large faces first
         if not free[seed]:
             continue
         group, reached = {int(seed)}, [int(seed)]
@@ -153,7 +153,7 @@ def _thickness(points: Floats) -> float:
         return 0.0
     centred = points - points.mean(axis=0)
     scale = np.abs(centred).max()
-    if len(points) > 1000:  # their moments, whose singular values are the squares: enough for what is not flat
+    if len(points) > 1000:  # moments, whose singular values are the squares: exact enough unless the points are flat
         moments = (centred / scale).T @ (centred / scale) / len(points)
         spread = np.sqrt(max(np.linalg.eigvalsh(moments)[0], 0.0))
         if spread > 1e-6:
@@ -173,7 +173,7 @@ def _corners(points: Floats) -> list[int]:
 
 
 def _outermost(points: Floats, heights: Floats) -> int:
-    """The highest point; of many in one plane that furthest from the middle, which is a corner."""
+    """The highest point; of many in one plane the farthest from the middle, which is a corner."""
     radius = np.linalg.norm(points - points.mean(axis=0), axis=1)
     level = heights >= heights.max() - ENOUGH * np.ptp(points, axis=0).max()
     return int(np.where(level, radius, -1.0).argmax())
@@ -201,7 +201,7 @@ def _neighbours(faces: Ints) -> list[list[int]]:
 
 
 def _rings(faces: Ints) -> list[tuple[int, ...]]:
-    """Outline of the triangles of one plane, from its smallest vertex; the triangles, should it touch itself."""
+    """Outline of the triangles of one plane, from its smallest vertex; the triangles, if it touches itself."""
     sides = {(int(f[k - 2 - 1]), int(f[k - 2])) for f in faces for k in range(3)}
     following = {a: b for a, b in sides if (b, a) not in sides}
     ring = [min(following)] if following else []

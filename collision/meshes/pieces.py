@@ -1,11 +1,11 @@
 """Approximate convex decomposition: a closed mesh as few convex pieces, by cutting it where it is least convex.
 
-A piece's concavity is the volume that its hull has too much. The piece that has most is cut by the plane after which
-the hulls of the parts are smallest together. Candidates are the planes of the faces at reflex edges, which take
+A piece's concavity is the volume of its hull beyond its own. The piece with the largest is cut by the plane after which
+the hulls of the parts have the least total volume. Candidates are the planes of the faces at reflex edges, which take
 polyhedra such as an L, a cross or stairs apart exactly; curved solids are also cut across the axes of the world and
 of each piece.
-The family of Chazelle's cutting at reflex edges (1984) with a tolerance as in Lien and Amato, "Approximate convex
-decomposition of polyhedra" (2007); that hull volumes choose the plane is ours.
+The method is of the family of Chazelle's cutting at reflex edges (1984) with a tolerance as in Lien and Amato,
+"Approximate convex decomposition of polyhedra" (2007); the choice of the plane by hull volumes is ours.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .hulls import ENOUGH, Convex, above, convex_hull, hull_volume, reduced_hull
 from .repair import cluster_vertices
 from .surfaces import Floats, MeshError, Surface, is_closed, signed_volume
 
-TOLERANCE = 0.01  # of the volume: what the pieces may have too much together
+TOLERANCE = 0.01  # of the volume: total excess of the pieces
 MAX_PIECES = 32
-MANY_PLANES, SOME_PLANES = 20, 8  # of reflex faces: with more a piece is curved, and some of them must do
-MANY_EDGES = 30_000  # of a mesh, coplanar faces merged: above, it is coarsened to GRID cells across first
+MANY_PLANES, SOME_PLANES = 20, 8  # of reflex faces: a piece with more is curved, and only some of them are tried
+MANY_EDGES = 30_000  # of a mesh, coplanar faces merged: one with more is first coarsened to GRID cells across
 GRID, MAX_GRID = 32, 64
 LARGE = 8_000  # edges of a piece: above, each cut costs tens of milliseconds, and only the middles are tried
-WALLS_LOST = 0.1  # of the volume: more says that the grid is too coarse
+WALLS_LOST = 0.1  # of the volume: a larger loss means that the grid is too coarse
 MANY_VERTICES = 50_000  # the deviation is measured at no more
 EXACT = 1e-9  # of the volume: rounding of hull volumes
-SLIVER = 1e-7  # of the volume: what planes that should be one leave between them
+SLIVER = 1e-7  # of the volume: a part this small comes from planes that should be one
 
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A solid, the volume of its hull, and what of it the hull has too much [m^3]."""
+    """A solid, the volume of its hull, and the excess of the hull's volume [m^3]."""
 
     solid: ClosedMesh
     hull: float
@@ -72,7 +72,7 @@ def as_pieces(surface: Surface, tolerance: float = TOLERANCE, max_pieces: int = 
 
 
 def _coarse_solid(surface: Surface, size: float, volume: float) -> ClosedMesh:
-    """The mesh, coarsened where it has very many faces; the grid is refined while walls vanish between its points."""
+    """The mesh, coarsened if it has very many faces; the grid is refined while walls vanish between its points."""
     solid, cells = ClosedMesh.of(surface, ENOUGH), GRID
     if len(solid.edges) <= MANY_EDGES:
         return solid
@@ -84,7 +84,7 @@ def _coarse_solid(surface: Surface, size: float, volume: float) -> ClosedMesh:
 
 
 def _pieces(solid: ClosedMesh, sliver: float) -> list[_Piece]:
-    """The connected parts of a solid that are no slivers."""
+    """The connected parts of a solid that are not slivers."""
     pieces = []
     for part in _parts(solid):
         hull, volume = hull_volume(part.vertices), part.volume()
@@ -94,7 +94,7 @@ def _pieces(solid: ClosedMesh, sliver: float) -> list[_Piece]:
 
 
 def _parts(solid: ClosedMesh) -> list[ClosedMesh]:
-    """Connected parts; inner surfaces of voids and bores, of negative volume, go with what they are in."""
+    """Connected parts; inner surfaces of voids and bores, of negative volume, belong to the part around them."""
     label = solid.edge_components()
     count = int(label.max(initial=-1)) + 1
     if count < 2:
@@ -110,7 +110,7 @@ def _parts(solid: ClosedMesh) -> list[ClosedMesh]:
     edges_of = {int(k): [members[k]] for k in outer}
     for k in np.flatnonzero(volumes <= 0):
         overhang = np.maximum(low[outer] - low[k], high[k] - high[outer]).max(axis=1)
-        # in the smallest of those whose box is around it
+        # in the smallest part whose box is around it
         best = np.lexsort((volumes[outer], np.maximum(overhang, slack)))
         if len(outer):
             edges_of[int(outer[best[0]])].append(members[k])
@@ -118,9 +118,9 @@ def _parts(solid: ClosedMesh) -> list[ClosedMesh]:
 
 
 def _best_cut(piece: _Piece, room: int, curved: bool, slack: float, sliver: float) -> list[_Piece]:
-    """The parts after the best cut that makes no more than there is room for; none if there is none.
+    """The parts after the best cut, at most `room`; none if no cut qualifies.
 
-    curved: it is of a mesh with many reflex planes.
+    curved: whether it is of a mesh with many reflex planes.
     """
     planes = _reflex_planes(piece.solid)
     many = len(planes) > MANY_PLANES
@@ -133,7 +133,7 @@ def _best_cut(piece: _Piece, room: int, curved: bool, slack: float, sliver: floa
         planes = _cross_planes(piece.solid.vertices)[:3]
     for normal, offset in planes:
         parts = [part for half in cut(piece.solid, normal, offset, slack) for part in _pieces(half, sliver)]
-        # cutting a ring open saves nothing: of cuts alike the first, or, where faces say little, the most even
+        # cutting a ring open saves nothing: of equal cuts take the first, or the most even with many reflex planes
         hulls = sum(part.hull for part in parts)
         uneven = sum(part.excess**2 for part in parts) if many else 0.0
         alike = abs(hulls - least) <= EXACT * piece.hull
@@ -169,7 +169,7 @@ def _reflex_planes(solid: ClosedMesh) -> list[tuple[Floats, float]]:
     normals = np.concatenate([solid.normals[solid.face[side[reflex]]] for side in (a, b)])
     origins = np.tile(solid.vertices[start[a[reflex]]], (2, 1))
     weight = np.tile(-bend[reflex], 2)
-    # a plane and the same turned over are one
+    # a plane and its reverse are the same
     leading = np.take_along_axis(normals, np.abs(normals).argmax(axis=1)[:, None], axis=1)
     normals = normals * np.sign(leading)
     offsets = np.einsum("ij,ij->i", normals, origins)
@@ -181,9 +181,9 @@ def _reflex_planes(solid: ClosedMesh) -> list[tuple[Floats, float]]:
 
 
 def _merge_pieces(hulls: list[Floats], volume: float, tolerance: float, limit: int) -> list[Floats]:
-    """Corners of the hulls, with neighbours joined while that costs less than the tolerance has left.
+    """Corners of the hulls, with neighbours joined while the cost is within the tolerance that is left.
 
-    Cuts go through a whole piece and part what was convex; and a mesh may have more bodies than there may be pieces.
+    Cuts go through a whole piece and split convex parts; and a mesh may have more bodies than pieces are allowed.
     """
     hulls = _fewest(hulls, limit)
     volumes = [hull_volume(hull) for hull in hulls]
@@ -206,7 +206,7 @@ def _merge_pieces(hulls: list[Floats], volume: float, tolerance: float, limit: i
 
 
 def _fewest(hulls: list[Floats], limit: int) -> list[Floats]:
-    """Merges the smallest piece with the nearest until there are no more than allowed."""
+    """Merge the smallest piece with the nearest until there are no more than allowed."""
     boxes = np.array([np.prod(np.ptp(hull, axis=0)) for hull in hulls])
     middles = np.array([hull.mean(axis=0) for hull in hulls])
     for _ in range(len(hulls) - limit):
@@ -216,7 +216,7 @@ def _fewest(hulls: list[Floats], limit: int) -> list[Floats]:
         near = int(away.argmin())
         hulls[near] = _join(hulls[near], hulls[small])
         boxes[near], middles[near] = np.prod(np.ptp(hulls[near], axis=0)), hulls[near].mean(axis=0)
-        boxes[small] = np.inf  # gone
+        boxes[small] = np.inf  # removed
     return [hull for hull, box in zip(hulls, boxes, strict=True) if np.isfinite(box)]
 
 
@@ -225,7 +225,7 @@ def _join(a: Floats, b: Floats) -> Floats:
 
 
 def _growth(hulls: list[Floats], volumes: list[float], i: int, j: int) -> float:
-    """Volume that two hulls gain when they are joined [m^3]; infinite where their boxes do not touch."""
+    """Volume that two hulls gain when they are joined [m^3]; infinite if their boxes do not touch."""
     a, b = hulls[i], hulls[j]
     slack = ENOUGH * max(np.ptp(a, axis=0).max(), np.ptp(b, axis=0).max())
     if (a.min(axis=0) > b.max(axis=0) + slack).any() or (b.min(axis=0) > a.max(axis=0) + slack).any():

@@ -1,9 +1,9 @@
-"""Repair of triangle soups: what files hold becomes, where it can, one closed surface that faces outwards.
+"""Repair of triangle soups: the content of a file becomes, if it can, one closed surface that faces outwards.
 
-In this order: coincident vertices merged, collapsed and repeated faces dropped, cracks welded, winding made
+In this order: coincident vertices are merged, collapsed and repeated faces dropped, cracks welded, winding made
 consistent, small holes filled, bodies that are inside out turned. Everything runs as array operations: 10^6 faces
-take seconds. Surfaces that cut through themselves or each other are not looked for,
-and bodies that share an edge are taken for one.
+take seconds. Surfaces that cut through themselves or each other are not detected,
+and bodies that share an edge count as one.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .surfaces import Floats, Ints, MeshError, Surface, areas, boundary, edge_ru
 
 SAME_POINT = 1e-9  # of the size: files in single precision repeat vertices exactly, transforms round in double
 CRACK = 1e-5  # of the size: neighbouring patches rounded apart, a hundred times their single precision
-SEAM = 1e-6  # of the surface's area: a hole that is none
+SEAM = 1e-6  # of the surface's area: a smaller hole is not a hole
 SMALL_HOLE = 0.1  # of the surface's area: a larger hole is likely to be an intended opening
-MANY_BODIES = 200  # inside out: with more, containment is decided by bounding boxes alone
+MANY_BODIES = 200  # bodies inside out: if there are more, containment is decided by bounding boxes alone
 
 
 def repair(vertices: Floats, faces: Ints) -> tuple[Surface, tuple[str, ...], int]:
-    """The repaired surface, what was done to it (sentences), and the number of its bodies."""
+    """Return the repaired surface, the repairs (sentences), and the number of its bodies."""
     done: list[str] = []
     vertices, faces = _merge(vertices, faces, done)
     faces = _drop_repeated(faces, done)
@@ -37,7 +37,7 @@ def repair(vertices: Floats, faces: Ints) -> tuple[Surface, tuple[str, ...], int
 
 
 def _merge(vertices: Floats, faces: Ints, done: list[str]) -> Surface:
-    """The surface without vertices that no face uses, coincident ones merged, faces that collapse dropped."""
+    """Return the surface without unused vertices, coincident ones merged, and faces that collapse dropped."""
     used = np.zeros(len(vertices), bool)
     used[faces] = True
     faces = (np.cumsum(used) - 1)[faces]
@@ -45,7 +45,7 @@ def _merge(vertices: Floats, faces: Ints, done: list[str]) -> Surface:
     size = np.ptp(vertices, axis=0).max()
     if size == 0:
         raise MeshError("all its faces are degenerate, they have no area: give a mesh with triangles")
-    # numbered by their order in the file; that some are shared is no repair: STL knows no sharing
+    # numbered by their order in the file; shared ones are not a repair: STL cannot share vertices
     vertices, new = coincident(vertices, SAME_POINT * size)
     return vertices, _drop_collapsed(new[faces], done)
 
@@ -53,7 +53,7 @@ def _merge(vertices: Floats, faces: Ints, done: list[str]) -> Surface:
 def coincident(points: Floats, cell: float, shift: float = 0.0) -> Surface:
     """Rows (n, k <= 4) that differ by more than a cell, the first of each group; and the group (n,) of each row."""
     rounded = np.rint((points - points.min(axis=0)) / cell + shift).astype(np.int64)
-    # one number a row: rows of equal hash are equal rows, which is checked
+    # one number per row: rows of equal hash are equal rows, which is checked
     odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64)
     key = np.bitwise_xor.reduce(rounded.view(np.uint64) * odd[: points.shape[1]], axis=1)
     key ^= key >> np.uint64(29)
@@ -74,7 +74,7 @@ def _drop_collapsed(faces: Ints, done: list[str]) -> Ints:
 
 
 def _drop_repeated(faces: Ints, done: list[str]) -> Ints:
-    """One face on three vertices at most: none where two bodies touch, face on face, and one of a two-sided sheet."""
+    """Keep at most one face per three vertices: none where two bodies touch face to face, one of a two-sided sheet."""
     low, high = faces.min(axis=1), faces.max(axis=1)
     middle = faces.sum(axis=1) - low - high
     order = np.lexsort((high, middle, low))
@@ -95,7 +95,7 @@ def _drop_repeated(faces: Ints, done: list[str]) -> Ints:
 
 
 def _weld_cracks(vertices: Floats, faces: Ints, done: list[str]) -> Surface:
-    """Merge vertices on open edges that are closer than CRACK, where that closes some."""
+    """Merge vertices on open edges that are closer than CRACK, if that closes some edges."""
     before = _rims(faces)
     if not len(before):
         return vertices, faces
@@ -127,12 +127,12 @@ def _rims(faces: Ints) -> Ints:
 
 
 def consistent_winding(faces: Ints) -> tuple[Ints, int, bool]:
-    """Faces turned so that neighbours run along their edge in opposite directions.
+    """Turn faces so that neighbours run along their common edge in opposite directions.
 
     Returns (faces, number of faces turned, whether some part is one-sided as a Moebius strip is). Neighbours are two
-    faces alone on an edge; of what they connect, the smaller part is turned.
-    Each face stands twice in a graph, as it is and turned; an edge links the sheets that agree. The two sheets
-    of what is connected are then two components, or one where it is one-sided.
+    faces that are alone on an edge; of each connected part the smaller side is turned.
+    Each face is twice in a graph, as it is and turned; an edge links the copies that agree. The two copies
+    of a connected part are then two components, or one if it is one-sided.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -155,7 +155,7 @@ def consistent_winding(faces: Ints) -> tuple[Ints, int, bool]:
 
 
 def _bodies(faces: Ints) -> Ints:
-    """Number (m,) of the body that each face belongs to: faces with a common edge are of one body."""
+    """Index (m,) of the body that each face belongs to: faces with a common edge are of one body."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -169,10 +169,10 @@ def _bodies(faces: Ints) -> Ints:
 
 
 def _fill_holes(vertices: Floats, faces: Ints, done: list[str]) -> Surface:
-    """Holes of small area closed by a cone from their middle; a hole of three edges by one face.
+    """Close holes of small area by a cone from their middle, a hole of three edges by one face.
 
-    A boundary is a cycle, so that a cone over each of its connected parts closes it whatever its course; where
-    a vertex stands on an edge of a neighbour, the hole is a triangle without area.
+    A boundary is a cycle, so a cone over each of its connected parts closes it whatever its shape; if
+    a vertex lies on an edge of a neighbour, the hole is a triangle without area.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -212,7 +212,7 @@ def _fill_holes(vertices: Floats, faces: Ints, done: list[str]) -> Surface:
 
 
 def _face_outwards(vertices: Floats, faces: Ints, body: Ints, done: list[str]) -> Ints:
-    """Bodies that are inside out turned, with the voids in them; what is in another body stays as it is."""
+    """Turn bodies that are inside out, with the voids in them; bodies inside another one stay as they are."""
     parts = tetrahedra((vertices, faces), vertices.mean(axis=0))[1]
     volumes = np.asarray(np.bincount(body, weights=parts), np.float64)
     if len(boundary(faces)):

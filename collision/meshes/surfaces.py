@@ -1,4 +1,4 @@
-"""Triangulated surfaces: whether they are closed, and what they enclose.
+"""Triangulated surfaces: whether they are closed, and the properties of their inside.
 
 A surface is a pair of arrays: vertices (n, 3) [m] and faces (m, 3), wound counter-clockwise seen from outside.
 """
@@ -23,7 +23,7 @@ def directed_edges(faces: Ints) -> tuple[Ints, Ints]:
 
 
 def edge_runs(faces: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Sides of faces that are the same edge, next to each other.
+    """Group the sides of faces that are the same edge.
 
     Returns (order, first, forward): side number `order[k]`; where in `order` each edge's sides begin (and the end);
     whether a side runs from its smaller vertex to its larger, by side number.
@@ -36,9 +36,9 @@ def edge_runs(faces: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
 
 
 def boundary(faces: Ints) -> Ints:
-    """Directed edges (k, 2) that their reverses do not balance: none where the surface is closed.
+    """Directed edges (k, 2) that are not balanced by their reverses: none if the surface is closed.
 
-    An edge that the faces run along twice more in one direction than in the other is there twice.
+    An edge that the faces run along twice more in one direction than in the other is listed twice.
     """
     if not len(faces):
         return np.zeros((0, 2), np.int64)
@@ -54,12 +54,12 @@ def boundary(faces: Ints) -> Ints:
 
 
 def is_closed(surface: Surface) -> bool:
-    """Every edge is run along equally often in both directions, so that the surface encloses a volume."""
+    """Return whether every edge is run equally often in both directions, so that the surface encloses a volume."""
     return len(surface[1]) > 0 and not len(boundary(surface[1]))
 
 
 def tetrahedra(surface: Surface, origin: Floats) -> tuple[Floats, Floats]:
-    """Corners (m, 3, 3) of the faces less the origin [m], and the signed volumes (m,) they span with it [m^3]."""
+    """Corners (m, 3, 3) of the faces minus the origin [m], and the signed volumes (m,) they span with it [m^3]."""
     vertices, faces = surface
     corners = (vertices - origin)[faces]
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
@@ -67,7 +67,7 @@ def tetrahedra(surface: Surface, origin: Floats) -> tuple[Floats, Floats]:
 
 
 def signed_volume(surface: Surface) -> float:
-    """[m^3]; negative where the surface is inside out. Of a closed surface; of an open one it depends on the origin."""
+    """Volume [m^3], negative if the surface is inside out. For an open surface it depends on the origin."""
     return float(tetrahedra(surface, surface[0].mean(axis=0))[1].sum())
 
 
@@ -80,7 +80,7 @@ def areas(surface: Surface) -> Floats:
 def solid_moments(surface: Surface) -> tuple[float, Floats, Floats]:
     """Volume [m^3], centroid (3,) [m] and inertia about the centroid at density 1 (3, 3) [m^5] of the inside.
 
-    A sum over tetrahedra between a point and the faces, with the second moments of a tetrahedron as in Blow and
+    It is a sum over tetrahedra between a point and the faces, with the second moments of a tetrahedron as in Blow and
     Binstock, "How to find the inertia tensor (or other mass properties) of a 3D solid body represented by a
     triangle mesh" (2004).
     """

@@ -1,1 +1,1 @@
-"""The narrow phase, one family of pairs a file; `..narrow` holds the table."""
+"""The narrow phase, one family of pairs per file; the table is in `..narrow`."""

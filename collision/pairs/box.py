@@ -1,8 +1,8 @@
 """Boxes with spheres, capsules and boxes.
 
-A sphere's centre in or around a box is a closed form. A capsule's core is a box without width, so that both other
+A sphere's centre in or around a box is a closed form. A capsule's core is a box without width, so both other
 pairs are boxes with a radius: apart, their distance is GJK's; overlapping, the depth is exact by the fifteen
-separating axes (Gottschalk, Lin & Manocha, OBBTree, 1996): the faces of either, and the products of their edges.
+separating axes (Gottschalk, Lin & Manocha, OBBTree, 1996): the faces of both, and the products of their edges.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEPS = 11  # of GJK: 8 were enough for the worst of 20 000 pairs
 
 
 def sphere_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-    """Outside, the nearest point of the box is the centre clamped to it; inside, it lies on the nearest face."""
+    """Outside, the box's nearest point is the sphere's centre clamped to the box; inside, it is on the nearest face."""
     c, h = compute_once(X.R.T @ -X.p), b.size
     s = Vec3(sign(c.x), sign(c.y), sign(c.z))
     q = Vec3(s.x * c.x - h.x, s.y * c.y - h.y, s.z * c.z - h.z)
@@ -64,7 +64,7 @@ def separating_axes(h: Vec3, k: Vec3, X: Transform) -> Near:
 
 @fence
 def _best_axis(h: Vec3, k: Vec3, X: Transform) -> Array:
-    """Number of the best axis: faces of A 0-2, of B 3-5, products of edges 6 + 3 i + j."""
+    """Index of the best axis: faces of A 0-2, of B 3-5, products of edges 6 + 3 i + j."""
     R, p = X.R, X.p
 
     def along(n: Vec3) -> Scalar:
@@ -73,7 +73,7 @@ def _best_axis(h: Vec3, k: Vec3, X: Transform) -> Array:
         return jnp.abs(n.dot(p)) - a - b
 
     eps = jnp.finfo(p.x.dtype).eps
-    # an edge must do better than a face by more than rounding: a face has the better contact points
+    # an edge must be better than a face by more than rounding: a face has the better contact points
     slack = 16 * eps * (h.x + h.y + h.z + k.x + k.y + k.z)
     gaps = [along(axis) for axis in (*AXES, *R.columns)]
     for x in AXES:

@@ -1,14 +1,14 @@
-"""Cylinders and ellipsoids with everything round or flat: the largest separation over all directions.
+"""Cylinders and ellipsoids with all bounded convex shapes: the largest separation over all directions.
 
     g(n) = -h_A(-n) - h_B(n), the separation of the two shapes' supporting planes along n (from B to A)
     gap  = max g over all unit n: the distance while apart, minus the depth while overlapping
 
-Clearly apart, GJK finds the maximum, and proves that it is. Overlapping or nearly so, A is first moved away along n0,
+Clearly apart, GJK finds the maximum, and proves it. Overlapping or nearly so, A is first moved away along n0,
 the best direction so far, by as much as separates the two by a margin; GJK's direction n1 for the moved pair then
-maximises g(n) + s n.n0. That is one step of the proximal point method (Rockafellar, 1976): it never goes down, and
-repeated it climbs to the maximum of the hill on which n0 stands. A few steps are made from the best of many directions,
-and from the best that are well apart from those; then the highest of these hills is climbed to its top. Of all
-directions met the best is kept: g of any direction is a lower bound of the gap.
+maximises g(n) + s n.n0. This is one step of the proximal point method (Rockafellar, 1976): it never goes down, and
+repeated it climbs to the maximum of the hill that n0 is on. A few steps are made from the best of many directions,
+and from the best that are well apart from those; then the highest of these hills is climbed to its top. The best of
+all directions tried is kept: g of any direction is a lower bound of the gap.
 
 Measured: of 1000 random deep overlaps one or two end on another hill than the highest, a little lower; gaps are exact
 to 1e-12 elsewhere (5e-9 where sharp rims cross), points to 5e-6 of the size.
@@ -36,9 +36,9 @@ from ..geometry.near import AXES, Z_AXIS, Near, direction, only_where, pick, sel
 from ..geometry.solid import ONTO, Solid, Support, supports
 
 STEPS = 20  # of GJK
-STARTS, APART = 4, 0.9  # hills looked at, and the cosine of the angle between their first directions
+STARTS, APART = 4, 0.9  # hills tried, and the cosine of the angle between their first directions
 FIRST, LAST = (3, 2), (8, 5)  # steps on each, and on the highest, with a wide and with a close margin
-# the margin, at least and at most, in widths along the normal; the depth in between. A wide one gives good directions
+# the margin is the depth, but within these bounds, in widths along the normal. A wide one gives good directions
 # on smooth shapes, a close one moves on where edges meet
 WIDE, CLOSE = (0.1, 0.1), (1e-4, 0.1)
 DIRECTIONS = 60  # of the evenly spread ones
@@ -83,9 +83,9 @@ def _separation(support: Support, n: Vec3) -> Near:
 
 
 def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
-    """Directions in which the search starts, (directions, *items): spread evenly; along the axes of both, and the
-    products of two; from centre to centre, and that across each axis; along a hull's faces, and the products of its
-    edges with A's z axis."""
+    """Directions in which the search starts, (directions, *items): evenly spread ones; the axes of both, and the
+    products of two; from centre to centre, and that across each axis; the normals of a hull's faces, and the products
+    of its edges with A's z axis."""
     shape, dtype = X.p.x.shape, X.p.x.dtype
     k = np.arange(DIRECTIONS) + 0.5
     z, angle = 1 - 2 * k / DIRECTIONS, np.pi * (1 + np.sqrt(5)) * k  # Fibonacci's lattice on the sphere
@@ -97,7 +97,7 @@ def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
     across = [direction(centre - axis * centre.dot(axis), Z_AXIS) for axis in axes]
     groups = [Vec3(*lattice), *(_one(n * way) for n in (*axes, *products) for way in (1, -1)), _one(centre)]
     groups += [_one(n) for n in across]
-    if not is_zero(b.hull):  # kinds come in an order in which A is none
+    if not is_zero(b.hull):  # the order of the kinds makes B the hull
         directions = X.R @ b.hull.edges.along
         edges = direction(directions.cross(Z_AXIS), Z_AXIS)
         groups += [X.R @ b.hull.normal, edges * sign(edges.dot(centre))]
@@ -125,7 +125,7 @@ def _highest(support: Support, n: Vec3) -> Near:
 
 
 def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, float]) -> Near:
-    """Climbs from a direction to the local maximum: proximal steps, with Anderson's acceleration (1965) of depth two.
+    """Climb from a direction to the local maximum: proximal steps, with Anderson's acceleration (1965) of depth two.
 
     The steps alone shrink the error by s / (s + curvature radius - depth), which is slow in deep overlap.
     """
@@ -147,7 +147,7 @@ def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, floa
     def step(k, carry):
         best, n, older, oldest = carry
         found = ahead(n)
-        # a corner of g, where the start may stand exactly, is met only nearly: but it has the points
+        # a corner of g, where the start may lie exactly, is found only nearly: but the start has its points
         points = where(found.gap >= best.gap - nearly, (found.a, found.b), (best.a, best.b))
         best = where(found.gap > best.gap, found, best)._replace(a=points[0], b=points[1])
         now = (found.normal, found.normal - n)
@@ -162,9 +162,9 @@ def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, floa
 
 @fence
 def _accelerate(now: Pair, older: Pair, oldest: Pair) -> Vec3:
-    """The direction at which the residual of the steps, linear in the steps so far, would be least.
+    """The direction at which the residual of the steps, taken as linear in the steps so far, would be least.
 
-    Each is (where the step led, the step): f and r. The two coefficients solve a least-squares problem.
+    Each argument is (the result of the step, the step): f and r. The two coefficients solve a least-squares problem.
     """
     (f, r), (f1, r1), (f2, r2) = now, older, oldest
     d1, d2 = r - r1, r - r2

@@ -1,14 +1,14 @@
-"""A heightfield (A) with everything, column by column.
+"""A heightfield (A) with all other shapes, column by column.
 
 Each cell is two triangles, cut from vertex (i, j) to (i+1, j+1); the ground below a triangle is a column, a prism
 down to a floor far below B. B meets the columns of a window of cells about it, whose size the scene's compilation
 chose to reach half a cell beyond the largest body that may touch. The gap is the smallest of any column's, and up
 to four of all columns' points are kept.
 
-The gap is exact up to half a cell. Columns that are farther away, by the boxes about them and about B, are not looked
-at; it is a lower bound there: how far the nearest box is, and half a cell where one is nearer. Beyond the window
-nothing is seen, so that no more is promised than the way to its edge, or B's height above the highest vertex. Sunk in
-deeper than its own inradius, B may be pushed out of a column sideways.
+The gap is exact up to half a cell. Columns that are farther away, by the boxes about them and about B, are not
+examined; beyond half a cell the gap is a lower bound: the distance of the nearest box, or half a cell if one is
+nearer. Nothing is examined beyond the window, so the bound is at most the distance to its edge, or B's height above
+the highest vertex. If B is deeper than its own inradius, it may be pushed out of a column sideways.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .polytope import box_hull, capsule_hull, hull_hull, sphere_hull
 
 Kernel = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 
-# of all lengths: a point so little below its triangle is not on a side. Rounding is less, but a quaternion that has
+# of all lengths: a point this little below its triangle is not on a side. Rounding is less, but a quaternion that has
 # drifted, or is given with seven digits, stretches, and every column's point might seem to be on a side
 SIDE = 1e-6
 ROWS = 4  # of a contact, at most
@@ -83,7 +83,7 @@ def heightfield(kind: str) -> Kernel:
 
 
 def _apart(corners: Vec3, lo: Vec3, hi: Vec3) -> Scalar:
-    """Lower bound (columns, *items) of each column's distance from B, by the boxes about both [m]."""
+    """Lower bound (columns, *items) of each column's distance from B, from the boxes about both [m]."""
     tops = jax.tree.map(lambda x: x[:3], corners)
     left, right = (jax.tree.map(lambda x, end=end: end(x, 0), tops) for end in (jnp.min, jnp.max))
     sides = lo.x - right.x, left.x - hi.x, lo.y - right.y, left.y - hi.y, lo.z - right.z
@@ -91,12 +91,12 @@ def _apart(corners: Vec3, lo: Vec3, hi: Vec3) -> Scalar:
 
 
 def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, corners: Vec3) -> tuple[Near, ...]:
-    """Rows (columns, n) of the columns that are near (columns, n) of their item, a vector of them at a time; the others
-    are not there. items: leaves (..., n), or ones for all."""
+    """Rows (columns, n) of the columns that are near (columns, n) their item, a vector of them at a time; the others
+    have no row. items: leaves (..., n), or ones for all."""
     n, flat = near.shape[1], near.reshape(-1)
     each = VECTOR // corners.x.dtype.itemsize
     order, real = compact(flat, -(-len(flat) // each) * each)
-    order = jnp.where(real, order, order[:1])  # what fills a vector up is no other column, which might take longer
+    order = jnp.where(real, order, order[:1])  # padding repeats a column: any other might take longer
     tops = jax.tree.map(lambda x: x.reshape(len(x), -1), corners)
 
     def of_item(x: Any, index: Array) -> Any:
@@ -131,8 +131,8 @@ def _on_top(grid: tuple[int, int], cell: Vec3, row: Near, corners: Vec3) -> Near
 
 
 def _sides(rows: Near) -> tuple[Near, ...]:
-    """A ball's nearest row, and then always the nearest whose point on the ground is above the planes of those before,
-    as in a valley. What is not is of an edge that they have too, and would push the same ball a little askew."""
+    """A ball's nearest row, and then repeatedly the nearest one whose ground point is above the planes of all before,
+    as in a valley. The others are of an edge shared with those, and would push the ball a little askew."""
     found = []
     for _ in range(ROWS):
         side = at(jnp.argmin(rows.gap, 0), rows)
@@ -177,8 +177,8 @@ def _columns(a: Solid, lo: Vec3, hi: Vec3) -> Vec3:
 
 
 def _window_clearance(a: Solid, lo: Vec3, hi: Vec3) -> Scalar:
-    """Lower bound of B's distance from what is outside of the window [m]; negative for a body that outgrew it,
-    unless it is above everything."""
+    """Lower bound of B's distance from everything outside the window [m]; negative for a body that outgrew the window,
+    unless it is above all vertices."""
     room = jnp.full_like(lo.z, jnp.inf)
     for n, window, d, width in zip(a.ground.grid, a.ground.window, (a.size.x, a.size.y), (hi - lo).xyz, strict=False):
         if window < n - 1:
@@ -187,7 +187,7 @@ def _window_clearance(a: Solid, lo: Vec3, hi: Vec3) -> Scalar:
 
 
 def _first_cell(middle: Scalar, d: Scalar, n: int, window: int) -> Array:
-    """Number of the window's first cell, so that its middle is the cell or the edge nearest to B's."""
+    """Index of the window's first cell, such that its middle is the cell or the edge nearest to B's."""
     cell = jnp.round(middle / d + (n - 1) / 2 - window / 2)
     return jnp.clip(jnp.nan_to_num(cell), 0, n - 1 - window).astype(jnp.int32)
 

@@ -1,4 +1,4 @@
-"""A plane (A, the halfspace z <= 0 of its axes) with everything: the lowest points of B, in closed form."""
+"""A plane (A, the halfspace z <= 0 of its axes) with all other shapes: the lowest points of B, in closed form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..geometry.manifold import spread
 from ..geometry.near import X_AXIS, Near, direction, only_where, sign, where
 from ..geometry.solid import SUPPORT, Solid
 
-STEEP = 0.7  # cosine of the angle to the plane's normal above which a cylinder stands rather than lies
+STEEP = 0.7  # cosine of the angle to the plane's normal above which a cylinder stands instead of lying
 
 
 def _over(point: Vec3) -> Near:
@@ -31,7 +31,7 @@ def plane_sphere(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 
 
 def plane_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-    """The lowest point; and where it lies, the lowest point of the other end of its side."""
+    """The lowest point; if the capsule lies, also the lowest point of the other end of its side."""
     down, r = _down(X), b.size.x
     h = b.size.y * sign(down.z)
     u = direction(Vec3(down.x, down.y, jnp.zeros_like(down.z)), X_AXIS)

@@ -1,9 +1,9 @@
-"""Convex hulls with spheres, capsules, boxes and hulls, any of them with a radius about its core.
+"""Convex hulls with spheres, capsules, boxes and hulls, each with or without a radius about its core.
 
 Overlapping, the depth is exact: the separating-axis theorem over all faces of both and all pairs of edges that meet
 on the Gauss map (Gregorius, The Separating Axis Test between Convex Polyhedra, GDC 2013). Apart, the distance is
-GJK's, from the best of those axes; where a face's axis separates, edges are not looked at. Of hulls that GJK proves to
-be apart by more than a thousandth of their size no axis is looked at. Cores without volume have
+GJK's, from the best of those axes; if a face's axis separates, edges are not tested. If GJK proves hulls to
+be apart by more than a thousandth of their size, no axis is tested. Cores without volume have
 no faces: a point has vertices only, a segment one edge, whose image on the Gauss map is a whole great circle.
 """
 
@@ -81,14 +81,14 @@ def _on_faces(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> tuple[N
 
 
 def _with_edges(face: Near, mine: Edges, other: Edges) -> Near:
-    """The best of all axes where the best of faces leaves open whether there is a gap, else that of faces."""
+    """The best of all axes if the best of the faces leaves open whether there is a gap, else that of the faces."""
     apart = face.gap > roughness(face)
     best = jax.lax.cond(apart.all(), lambda: face, lambda: _better(face, _best_edge(mine, other)))
     return where(apart, face, best)
 
 
 def _better(face: Near, other: Near) -> Near:
-    """The one of the larger gap; the other must do better by more than rounding, since faces make better contacts."""
+    """The one with the larger gap; `other` must be larger by more than rounding, since faces make better contacts."""
     size = jnp.abs(face.a.x) + jnp.abs(face.a.y) + jnp.abs(face.a.z) + jnp.abs(face.gap)
     slack = 32 * jnp.finfo(size.dtype).eps * size
     return where(other.gap > face.gap + slack, other, face)
@@ -96,7 +96,7 @@ def _better(face: Near, other: Near) -> Near:
 
 @fence
 def _best_face(points: Vec3, hull: Hull) -> Near:
-    """The face of B above which A's points (vertices, *items) lie highest, or sink in least."""
+    """The face of B above which A's points (vertices, *items) are highest, or penetrate least."""
     normal, point = (
         jax.tree.map(lambda x, axis=axis: jnp.expand_dims(x, axis), v) for v, axis in ((hull.normal, 1), (points, 0))
     )
@@ -139,7 +139,7 @@ def _farthest(mine: Edges, other: Edges) -> Scalar:
 
 @fence
 def _partner(edge: Edges, other: Edges) -> tuple[Scalar, Vec3, Edges]:
-    """B's edge that one edge of A is separated from most: the gap, the normal, and B's edge."""
+    """B's edge with the largest separation from one edge of A: the gap, the normal, and B's edge."""
     gap, n = _separation(edge, other)
     return jnp.max(gap, 0), *pick(gap, (n, other))
 

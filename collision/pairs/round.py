@@ -10,7 +10,7 @@ from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular, to_the_end
 from ..geometry.solid import Solid
 
-ALONG = 0.99  # cosine of the angle up to which two capsules lie along each other and touch in two points
+ALONG = 0.99  # cosine of the angle up to which two capsules count as parallel and touch in two points
 SLACK = 0.1  # of the radii: largest difference between the gaps of the two points
 
 
@@ -30,7 +30,7 @@ def sphere_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 def capsule_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     axis = X.R.columns[2]
     first = _row(X.p, axis, nearest_on_segments(X.p, axis, a.size.y, b.size.y)).inflate(a.size.x, b.size.x)
-    # capsules that lie along each other also touch at the ends of the stretch that they share
+    # parallel capsules also touch at the ends of their common stretch
     lo, hi = _overlap(X.p, axis, a.size.y, b.size.y)
     s_first = first.a.z
     s = jnp.where(jnp.abs(lo - s_first) > jnp.abs(hi - s_first), lo, hi)
@@ -40,7 +40,7 @@ def capsule_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     second = core.inflate(to_the_end(a.size.x, a.size.y, s, -n.z), to_the_end(b.size.x, b.size.y, t, n.dot(axis)))
     reach = a.size.x + b.size.x
     rough = 64 * jnp.finfo(reach.dtype).eps * (reach + jnp.abs(first.gap))
-    # where the axes meet, the second point may be the deeper one, along its own normal: then it says nothing
+    # if the axes meet, the second point may be the deeper one, along its own normal: then it is meaningless
     two = (jnp.abs(axis.z) > ALONG) & (second.gap < first.gap + SLACK * reach) & (second.gap > first.gap - rough)
     two &= hi - lo > 0
     return first, only_where(two, second)
@@ -57,10 +57,10 @@ def _row(p: Vec3, axis: Vec3, positions: tuple[Scalar, Scalar]) -> Near:
 
 
 def nearest_on_segments(p: Vec3, axis: Vec3, la: Scalar, lb: Scalar) -> tuple[Scalar, Scalar]:
-    """Places s on (0, 0, s), |s| <= la, and t on p + t axis, |t| <= lb, that are nearest each other.
+    """Positions s on (0, 0, s), |s| <= la, and t on p + t axis, |t| <= lb, that are nearest each other.
 
     Ericson, Real-Time Collision Detection (2005), 5.1.9: the lines' nearest s, clamped; then t, clamped; then
-    s again. Where the lines are parallel any s is as good as another.
+    s again. If the lines are parallel any s is as good as another.
     """
     along = axis.z
     down = p.dot(axis)

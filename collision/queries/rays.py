@@ -1,7 +1,7 @@
-"""cast_rays: what rays hit first in a scene that stands still.
+"""cast_rays: the first hits of rays in a scene at one instant.
 
-One call of a kernel for all shapes of a kind (`spans.py`), one for each mesh and heightfield (`surfaces.py`); the
-nearest of them all is the answer.
+One kernel call serves all shapes of a kind (`spans.py`), one each mesh and heightfield (`surfaces.py`); the
+nearest hit of all is the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..posed import Shapes, shapes_at, shapes_known
 from .spans import SPANS, first_crossing
 from .surfaces import heightfield, triangles
 
-TOGETHER = 8  # rays, where each meets thousands of triangles
+TOGETHER = 8  # rays at a time, where each meets thousands of triangles
 
 
 class RayHits(NamedTuple):
@@ -57,7 +57,7 @@ def cast_rays(
     """The first hits of rays at the coordinates q; rays have the same leading axes.
 
     A ray that begins inside a shape hits it where it leaves it. Meshes with convex="none" are surfaces, which are hit
-    from either side. Exact to rounding.
+    from both sides. Hits are exact to rounding.
 
     origins: in the world [m].
     directions: of any length, world axes; a ray with length 0 hits nothing.
@@ -83,7 +83,7 @@ def cast_rays(
 
 
 def _by_kind(topology: Topology) -> list[tuple[str, tuple[int, ...]]]:
-    """Convex shapes of a kind; hulls of about as many vertices."""
+    """Group convex shapes by kind, hulls also by their approximate number of vertices."""
     found: dict[Any, list[int]] = {}
     for k, (kind, (start, stop)) in enumerate(zip(topology.shape_kinds, topology.shape_points, strict=True)):
         if kind in SPANS:
@@ -130,7 +130,7 @@ def _own_axes(pose: Transform, o: Vec3, d: Vec3) -> tuple[Vec3, Vec3]:
 
 
 def _concatenate_hits(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]:
-    """Hits of all parts: shapes (n,), t and normals (n, R, *batch)."""
+    """Join the hits of all parts: shapes (n,), t and normals (n, R, *batch)."""
     number = np.array([k for index, *_ in parts for k in index], np.int32)
     t, normals = [jnp.zeros((0, *like.shape), like.dtype)], []
     for index, times, normal in parts:
@@ -143,7 +143,7 @@ def _concatenate_hits(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]
 
 def _nearest(topology: Topology, number: Any, t: Array, normal: Vec3, o: Vec3, d: Vec3, most: Array) -> RayHits:
     links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32))
-    nothing = jnp.full((1, *most.shape), jnp.inf, most.dtype)  # a row that is there in a scene without shapes too
+    nothing = jnp.full((1, *most.shape), jnp.inf, most.dtype)  # a row that exists also in a scene without shapes
     t = jnp.concatenate([t, nothing])
     row = jnp.argmin(t, 0)
     best = jnp.take_along_axis(t, row[None], 0)[0]

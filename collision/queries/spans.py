@@ -1,7 +1,7 @@
-"""Rays and convex shapes: where a line enters a shape and where it leaves it, one function a kind.
+"""Rays and convex shapes: where a line enters a shape and where it leaves it, one function per kind.
 
-All in the shape's own axes, along o + t d with |d| = 1. Rounds are met about the line's point nearest to their centre,
-so that nothing is lost to cancellation where the ray begins far away.
+All are in the shape's own axes, along o + t d with |d| = 1. Round shapes are intersected about the line's point nearest
+to their centre, so that nothing is lost to cancellation if the ray begins far away.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _box(a: Solid, o: Vec3, d: Vec3) -> Span:
 
 
 def _plane(a: Solid, o: Vec3, d: Vec3) -> Span:
-    """Endless below z = 0."""
+    """The halfspace below z = 0."""
     moves = d.z != 0
     t = jnp.where(moves, -o.z / jnp.where(moves, d.z, 1), 0)
     within, inf = o.z <= 0, jnp.inf
@@ -155,7 +155,7 @@ SPANS: dict[str, Line] = {
 
 
 def first_crossing(span: Span) -> tuple[Any, Vec3]:
-    """The t >= 0 at which a ray first crosses the surface, inwards, or outwards if it begins inside; inf if never."""
+    """The first t >= 0 at which a ray crosses the surface, inwards, or outwards if it begins inside; inf if none."""
     inside = span.enter < 0
     t = jnp.where(inside, span.leave, span.enter)
     there = (span.enter <= span.leave) & (t >= 0)

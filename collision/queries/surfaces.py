@@ -14,10 +14,10 @@ Crossing = tuple[Scalar, Vec3]  # t [m] >= 0, inf for none, and the normal on th
 
 
 def triangles(a: Vec3, b: Vec3, c: Vec3, o: Vec3, d: Vec3) -> Crossing:
-    """The first of triangles (n, *batch), met from either side; normals as their corners turn.
+    """The first hit of triangles (n, *batch), from either side; the normals follow the order of their corners.
 
     Moeller and Trumbore (1997), with the determinant's sign taken out instead of its inverse multiplied in: a corner
-    or an edge two triangles share is decided by the same products, so that no ray slips through between them.
+    or an edge that two triangles share is decided by the same products, so that no ray passes between them.
     """
     u, v = b - a, c - a
     normal = u.cross(v)
@@ -35,7 +35,8 @@ def triangles(a: Vec3, b: Vec3, c: Vec3, o: Vec3, d: Vec3) -> Crossing:
 
 
 def heightfield(height: Array, grid: tuple[int, int], cell: tuple[Scalar, Scalar], o: Vec3, d: Vec3) -> Crossing:
-    """height (nx * ny, *batch or ones), row by row [m]; cell: its two widths, (*batch or ones) [m]; o, d (*batch)."""
+    """The first hit of a heightfield.  height (nx * ny, *batch or ones), row by row [m]; cell: its two widths, (*batch
+    or ones) [m]; o, d (*batch)."""
     nx, ny = grid
     dx, dy = cell
     numbers = np.arange(nx * ny).reshape(grid)
@@ -59,7 +60,7 @@ def heightfield(height: Array, grid: tuple[int, int], cell: tuple[Scalar, Scalar
 def _wall(
     height: Array, axis: int, side: int, half: tuple[Scalar, Scalar], cell: tuple[Scalar, Scalar], o: Vec3, d: Vec3
 ) -> Crossing:
-    """One of the four upright walls below the edge of the ground, endless downwards; height (n, *batch or ones)."""
+    """The first hit of one of the four vertical walls below the edge of the ground.  height (n, *batch or ones)."""
     along = 1 - axis
     rate = d.xyz[axis]
     t = (side * half[axis] - o.xyz[axis]) / jnp.where(rate != 0, rate, 1)

@@ -1,1 +1,1 @@
-"""Bounds of how fast links and their points can move."""
+"""Bounds on the speeds of links and their points."""

@@ -1,31 +1,33 @@
-"""Bounds of the motion of every link from now on, as long as nothing touches, from parabolas and energies.
+"""Bounds of the future motion of every link, as long as nothing touches, from parabolas and energies.
 
 A tree here is a moving link with all links that hang on it. Links welded to the world do not move, and links that hang
 on them are separate trees. Bounds are per tree, so that one fast body does not affect the others.
 
-A tree falls freely if no joint force acts on its root, and this floats, or moves in a plane along which gravity acts.
-Its centre of mass moves on a parabola, and the motion relative to that feels no gravity: with e = sqrt(2E), E the
-kinetic energy of the relative motion and the energy of its springs, e changes only through motors. Every other tree has
-e from all its kinetic energy. Then, with M the tree's mass (Cauchy-Schwarz; T >= M v_com^2/2, so v_com <= e/sqrt(M)):
+A tree falls freely if no joint force acts on its root, and the root floats, or moves in a plane along which gravity
+acts. Its centre of mass moves on a parabola, and the motion relative to that feels no gravity: with e = sqrt(2E), E the
+kinetic energy of the relative motion and the energy of its springs, e changes only through motors. For every other tree
+e is from all its kinetic energy. Then, with M the tree's mass (Cauchy-Schwarz; T >= M v_com^2/2, so
+v_com <= e/sqrt(M)):
 
     dE/dt = M g.v_com + sum F_j qd_j - losses <= e (|g| sqrt(M) + sum |F_j| mu_j),  so  e(t) <= e(0) + growth t
 
 where |qd_j| <= mu_j e (`tree_speeds`) and the first term is missing in free fall. The world does no work on a fixed
 base. Damping, loss, limits and dissipative impacts within the tree take energy away. Position motors are springs of
-energy up to what their effort allows, and what kd adds to a clipped force always brakes: clip(f - kd v) v <= clip(f) v.
-On joints with quaternions a position motor is just a force, and a spring is taken not to pass half a turn.
+energy up to what their effort allows, and the part of kd in a clipped force always brakes:
+clip(f - kd v) v <= clip(f) v.
+On joints with quaternions a position motor is just a force, and a spring is assumed not to pass half a turn.
 
-Links that loops tie together count as one tree, which never falls freely here; constraint forces do no work on it.
-Where they do (a joint that is driven), or springs between links hold energy (loops that act, penalty joints), nothing
-is known: such links are `assumed` to go at most `ASSUMED` times as fast as they go now (`shape_bounds.py`).
+Links coupled by loops count as one tree, which never falls freely here; constraint forces do no work on it.
+If they do (a driven joint), or if springs between links hold energy (loops that act, penalty joints), nothing
+is known: such links are `assumed` to move at most `ASSUMED` times as fast as now (`shape_bounds.py`).
 
 A free body's angular velocity changes while it tumbles, but 2T and |L| do not. With s_k = 1/I_k between 1/I_max and
 1/I_min, (s_k - 1/I_min)(s_k - 1/I_max) <= 0; weighted with L_k^2 and summed over the three axes,
 
     w^2 <= 2T (1/I_min + 1/I_max) - L^2/(I_min I_max).
 
-It is reached, at the ends of the polhode; sqrt(2T/I_min) is larger (references.md, Bounds on speed), |L|/I_min larger
-still.
+The bound is reached, at the ends of the polhode; sqrt(2T/I_min) is larger (references.md, Bounds on speed), |L|/I_min
+larger still.
 """
 
 from __future__ import annotations
@@ -57,13 +59,13 @@ class LinkMotion(NamedTuple):
 
     velocity: components (..., nl) of the centre of mass of a tree in free fall now, world axes [m/s]; 0 otherwise.
     center: components (..., nl) of the link's centre of mass in the world [m].
-    falls: (..., nl) 1 where `velocity` changes with gravity, else 0.
-    energy_root: (..., nl) e = sqrt(2E) [sqrt(J)].  growth: (..., nl) how fast e may grow [sqrt(J)/s].
-    spin: (..., nl) bound on the angular speed of a body on which no torque acts, for ever [rad/s].
-    drift: (..., nl) speed of the centre of mass now, less `velocity` [m/s].
-    angular_speed: (..., nl) now [rad/s].
+    falls: (..., nl) 1 if `velocity` changes with gravity, else 0.
+    energy_root: (..., nl) e = sqrt(2E) [sqrt(J)].  growth: (..., nl) largest rate of e [sqrt(J)/s].
+    spin: (..., nl) bound, for all time, on the angular speed of a body on which no torque acts [rad/s].
+    drift: (..., nl) present speed of the centre of mass relative to `velocity` [m/s].
+    angular_speed: (..., nl) at present [rad/s].
     single, assumed: (nl,) bool, static: a tree of one link; a link of which nothing is known.
-    speeds: what a point moves per e.
+    speeds: speeds of points per e.
     """
 
     velocity: Vec3
@@ -103,8 +105,8 @@ def trees(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def link_motion(model: Model, state: State, control: Array | None = None, forces: Array | None = None) -> LinkMotion:
-    """control: (..., nv) the command to the motors while the bounds are to hold; None: their targets.
-    forces: (..., nv) from outside, at most [N m, N]."""
+    """Bound the motion of every link.  control: (..., nv) the command to the motors while the bounds hold; None: their
+    targets.  forces: (..., nv) largest external forces [N m, N]."""
     topology = model.topology
     forest = Forest.of(model, q=state.q, v=state.v)
     tree, roots = trees(topology)
@@ -135,7 +137,7 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
     joints = _sum_by(jnp.broadcast_to(stored + model.armature * state.v**2 / 2, full), of_dofs, n)
     energy_root = root(2 * (kinetic + joints))
 
-    # how fast the root of that energy may grow
+    # how fast e, the root of that energy, may grow
     speeds = tree_speeds(forest, model, _spread(share, tree))
     power = _sum_by(jnp.broadcast_to(times(speeds.rates, force), full), of_dofs, n)
     weight = root((model.gravity**2).sum(-1))[..., None] * root(M)
@@ -155,7 +157,7 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
 
 @fence
 def body_motion(pose, V, mass, com, inertia):
-    """Center and its velocity, 2 T of the turning, and the angular speed: its bound if nothing acts, and now."""
+    """Center and its velocity, 2 T of the rotation, and the angular speed: its bound if nothing acts, and now."""
     arm = pose.R @ Vec3.of(com)
     c, u = pose.p + arm, V.v + V.w.cross(arm)
     I, w = Sym3.of(inertia), pose.R.T @ V.w
@@ -190,13 +192,13 @@ _QUATERNIONS = frozenset({"spherical", "floating"})
 
 
 def _works(topology: Topology, loop: Loop) -> bool:
-    """Return whether a loop does work on its links, or may."""
+    """Return whether a loop does, or may do, work on its links."""
     return loop.acts or topology.hold == "penalty" or loop.kind in ("drive", "driven_turn", "driven_shift")
 
 
 def _falls_freely(model: Model, roots: tuple[int, ...], acted: Array) -> Array:
-    """Return whether the root floats, or moves in a plane along which gravity acts, and none of its degrees of freedom
-    is acted upon, (..., trees)."""
+    """Return whether the root floats, or moves in a plane along which gravity acts, and no force acts on any of its
+    degrees of freedom, (..., trees)."""
     topology, lanes = model.topology, acted.shape[:-1]
     loose, order = [jnp.zeros((*lanes, 1), bool)], [0] * len(roots)
     for joint in ("floating", "planar"):
@@ -229,7 +231,7 @@ def _sum_by(x: Array, tree: tuple[int, ...], n: int) -> Array:
 
 
 def _spread(x: Array, tree: tuple[int, ...]) -> Array:
-    """Entries (..., k), each that of its tree, 0 for tree -1."""
+    """Entries (..., k): the value of each one's tree, 0 for tree -1."""
     if not x.shape[-1]:
         return jnp.zeros((*x.shape[:-1], len(tree)), x.dtype)
     moving = np.array(tree) >= 0

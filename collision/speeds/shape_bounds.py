@@ -1,4 +1,4 @@
-"""Bounds of the motion of shapes, until an impulse acts: what `safe_step.py` adds up over the two sides of a pair."""
+"""Bounds of the motion of shapes, until an impulse acts; `safe_step.py` adds them up over the two sides of a pair."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ShapeBounds(NamedTuple):
     slope: bound of the speed of the remaining motion, in any direction [m/s].
     growth: bound of its rate [m/s^2].
     center: centre of a ball that the shape never leaves and that moves with `velocity` [m].
-    full: radius of that ball, inf if there is none [m].
+    full: radius of that ball, inf if it does not exist [m].
     middle: an interior point of the shape, in the world [m].
     endless: 1 for planes and heightfields, else 0.
     concave: 1 if the shape is not convex, else 0.
@@ -68,7 +68,7 @@ def shape_bounds(model: Model, state: State, *drive: Array | None) -> ShapeBound
     def of_link(x: Array) -> Array:
         return jnp.where(moves, take(x, link, -1), 0.0)
 
-    def reach_about(point: Array) -> Reach:  # static shapes, which may be endless, do not count
+    def reach_about(point: Array) -> Reach:  # without static shapes, which may be unbounded
         found = reach(model, take(point, link, -2))
         return Reach(jnp.where(moves, found.full, 0.0), jnp.where(moves, found.swing, 0.0))
 
@@ -99,7 +99,7 @@ def shape_bounds(model: Model, state: State, *drive: Array | None) -> ShapeBound
 
 
 def freeze(side: ShapeBounds, still: Array | None) -> ShapeBounds:
-    """Bounds of shapes (..., ns), with no motion of those that are still."""
+    """Return the bounds of shapes (..., ns), with no motion for those that are still."""
     if still is None:
         return side
     velocity, falls, slope, growth = jax.tree.map(lambda x: jnp.where(still, 0.0, x), side[:4])

@@ -25,7 +25,7 @@ def shape_speeds(model: Model, q: Array, v: Array) -> Array:
     links = forest.by_link([x.V for x in propagate_velocities(forest, propagate_poses(forest, model, q), v)])
     twist = jax.tree.map(lambda x: take(x, np.where(moves, topology.shape_links, 0).tolist()), links)
     ball = bounding_spheres(model)
-    # the centre is no farther from the link's origin than the shape's origin, and it from that
+    # upper bound of the distance of the shape's points from the link's origin
     away = norm(Vec3.of(model.shape_position)) + norm(Vec3.of(ball.center)) + ball.radius
     away = jnp.where(moves, away, 0)
     away = jnp.moveaxis(away, -1, 0).reshape(len(moves), *(1,) * (len(forest.batch) + 1 - away.ndim), *away.shape[:-1])

@@ -1,22 +1,22 @@
-"""Bounds of the speeds of a tree's links for a given energy, whatever the pose of the tree.
+"""Bounds of the speeds of a tree's links for a given energy, in any pose of the tree.
 
 Let e = sqrt(2T) with T the kinetic energy of the tree. The bounds here are speeds per e: any point of link i moves
 at most `speed_at` times e, in any configuration [derived here; references.md, Bounds on speed has the first of them].
 
-(own) T holds at least the link's own energy, (m v_c^2 + w.I w)/2. So |v_c + w x r| <= e sqrt(1/m + r^2/I_min): the
+(own) T is at least the link's own energy, (m v_c^2 + w.I w)/2. So |v_c + w x r| <= e sqrt(1/m + r^2/I_min): the
 largest value of a linear function on an ellipsoid. Joints take motions away, which only lowers the maximum; this
-is all there is to "K_art <= K_free". It says nothing about a link with no mass, or a point mass at some distance.
+is all that "K_art <= K_free" says. It gives no bound for a link with no mass, or a point mass at some distance.
 (hung) A link hangs on its parent: the joint's origin moves with both of them (except on joints that slide), so
 |v_o| <= the parent's bound H there, and |w| <= W_parent + |qd| for one turning degree of freedom qd along s. With
 v_c = v_o + w_p x c + qd s x c, and E-norm |(sqrt(I) w, sqrt(m) v_c, sqrt(armature) qd)| <= e,
   |qd| sqrt(s.I s + m |s x c|^2 + armature) <= e + e sqrt(I_max W_p^2 + m (H + W_p |c|)^2).
 A link on the world has W_p = H = 0: the bound is exact for a pendulum, point mass or not.
-Links take the better of the two, from the roots outwards.
+Links take the smaller of the two bounds, from the roots outwards.
 
-Lightly loaded trees have more: where the whole tree falls freely, velocities are taken relative to the tree's centre
+Lightly loaded trees have more: if the whole tree falls freely, velocities are taken relative to the tree's centre
 of mass (mass M), and T is the energy of that motion. It is orthogonal to the common motion in the mass metric, so
 the maximum splits, 1/m + r^2/I_min = 1/M + (1/m - 1/M + r^2/I_min), and the bracket is left for the relative motion.
-Where nothing is known (a massless link between sliding joints, a gimbal's ring) the bound is inf.
+If nothing is known (a massless link between sliding joints, a gimbal's ring) the bound is inf.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ...engine.joints import JOINTS
 from ...engine.model import Model
 from ..bounds import norm, root
 
-TURNING = frozenset({"revolute", "screw", "cylindrical", "planar"})  # one turn, about a known axis
-PINNED = frozenset({"fixed", "revolute", "universal", "spherical"})  # the child's origin stays put in the parent
+TURNING = frozenset({"revolute", "screw", "cylindrical", "planar"})  # one rotation, about a known axis
+PINNED = frozenset({"fixed", "revolute", "universal", "spherical"})  # the child's origin is fixed in the parent
 
 
 class TreeSpeeds(NamedTuple):
@@ -72,7 +72,8 @@ _WORLD = _Link(Vec3(0.0, 0.0, 0.0), 0.0, 0.0, 0.0, 0.0)
 
 
 def tree_speeds(forest: Forest, model: Model, in_fall: Array) -> TreeSpeeds:
-    """in_fall: (..., nl) 1/M of the tree's mass where it falls freely and motion is relative to that, else 0."""
+    """Bound the speeds.  in_fall: (..., nl) 1/M of the tree's mass if it falls freely and motion is relative to that,
+    else 0."""
     links: list[_Link] = []
     rates: list[tuple[Array, ...]] = []
     for g, group in enumerate(forest.groups):
@@ -133,7 +134,7 @@ def _hang(joint: str):
             joint_rate = root(sum(inverse(a) for a in armature))
         spin = least(root(turning), parent.spin + joint_rate)
 
-        # speed of the origin: the link's own, or its centre's and its turning, or that of the parent's point there
+        # speed of the origin: the link's own bound, its centre's and its rotation, or that of the parent's point there
         hung = pin if joint in PINNED else jnp.inf
         origin = speed_at(mobility, turning, hung, spin, arm, 0.0)
 
@@ -161,7 +162,7 @@ def principal_extremes(I: Sym3) -> tuple[Array, Array]:
     """Bounds below the smallest and above the largest eigenvalue, within the square root of the rounding error.
 
     Smith (1961), "Eigenvalues of a symmetric 3x3 matrix", Comm. ACM 4: q + 2 p cos(phi + 2 pi k/3). Where two
-    eigenvalues meet, phi has an error of the order of that root, so it is given away on the safe side.
+    eigenvalues meet, phi has an error of the order of that root, so the bounds are widened by it.
     """
     q = (I.xx + I.yy + I.zz) / 3
     D = I + Sym3.scalar(-q)
@@ -176,7 +177,7 @@ def principal_extremes(I: Sym3) -> tuple[Array, Array]:
 
 
 def least(a: Any, b: Any) -> Any:
-    """The smaller one, by selection: derivatives of an infinite bound that is not taken stay out."""
+    """Return the smaller one, by selection: derivatives of an infinite bound that is not taken stay out."""
     return jnp.where(a < b, a, b)
 
 

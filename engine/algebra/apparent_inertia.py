@@ -1,9 +1,9 @@
-"""The acceleration of a rigid body on a joint by a force anywhere on it (Featherstone 2008, section 3.6).
+"""The acceleration of a rigid body on a joint, caused by a force anywhere on it (Featherstone 2008, section 3.6).
 
     f + f_c = I a + p,    v in S,  f_c orthogonal to S        (3.45, 3.46)
 
-p is v x* I v less the weight. Three methods give the same: by the apparent inverse inertia (method 1, 3.53-3.55), by
-the constraint forces (method 2, 3.60), and in the joint's own coordinates (method 3, 3.62-3.64).
+p is v x* I v minus the weight. Three methods give the same result: the apparent inverse inertia (method 1, 3.53-3.55),
+the constraint forces (method 2, 3.60), and the joint's own coordinates (method 3, 3.62-3.64).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .pseudo_inverse import apply, times
 
 
 def apparent_inverse_inertia(I: Array, S: Array) -> Array:
-    """Phi = S (S^T I S)^-1 S^T (..., 6, 6): symmetric, positive semi-definite, of the range of S (3.54).
+    """Phi = S (S^T I S)^-1 S^T (..., 6, 6): symmetric, positive semi-definite, with the range of S (3.54).
 
     I: (..., 6, 6) about the frame's origin.  S: (..., 6, nf) of independent columns.
     """

@@ -1,8 +1,8 @@
-"""Loops that end when they are done, with derivatives in both modes.
+"""Loops that end early, with derivatives in both modes.
 
 JAX cannot differentiate a `while_loop` in reverse: it would have to store the carry of every iteration, and the number
-of iterations is unknown. A loop with a bound is a scan that skips the iterations that are left. Two nested scans store
-sqrt(most) states each and compute the rest anew (Griewank and Walther 2008, chapter 12): the loop runs three times and
+of iterations is unknown. A loop with a bound is a scan that skips the remaining iterations. Two nested scans store
+sqrt(most) states each and recompute the rest (Griewank and Walther 2008, chapter 12): the loop runs three times and
 needs little memory.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
-checkpoint = functools.partial(jax.checkpoint, prevent_cse=False)  # type: ignore[attr-defined]  # in scans it need not
+checkpoint = functools.partial(jax.checkpoint, prevent_cse=False)  # type: ignore[attr-defined]  # not needed in scans
 
 
 def iterate(busy: Callable[[Any], Array], body: Callable[[Any], Any], carry: Any, most: int) -> Any:
@@ -78,7 +78,7 @@ def map_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any,
         new = f(given, jax.tree.map(functools.partial(some, k), rows))
         return k + 1, jax.tree.map(functools.partial(put, k), results, new)
 
-    # in steps of one: XLA takes a loop over 0, 8, ... below 1 for one of none
+    # in steps of one: XLA takes a loop over 0, 8, ... below 1 for an empty loop
     rounds = (count + each - 1) // each
     return jax.lax.while_loop(lambda x: x[0] < rounds, body, (jnp.int32(0), none))[1]
 
@@ -102,7 +102,7 @@ map_first.defjvp(_all_at_once, symbolic_zeros=True)
 
 
 def partial_jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Compute `jax.jvp` in a rule with symbolic zeros, along the arguments that vary only."""
+    """Compute `jax.jvp` in a rule with symbolic zeros, only along the arguments that vary."""
     leaves, tree = jax.tree.flatten(primals)
     slopes = jax.tree.leaves(tangents, is_leaf=is_zero)
     varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
@@ -115,12 +115,12 @@ def partial_jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple
 
 
 def is_zero(d: Any) -> bool:
-    """Return whether a tangent is known to be zero, as those of whole numbers are."""
+    """Return whether a tangent is known to be zero, as those of integers are."""
     return isinstance(d, SymbolicZero) or getattr(d, "dtype", None) == jax.dtypes.float0
 
 
 def instantiate_zeros(tangents: Any, primals: Any) -> Any:
-    """Write out the zeros of tangents; tangents of whole numbers stay as they are."""
+    """Write out the zeros of tangents; tangents of integers do not change."""
 
     def fill(d: Any, x: Array) -> Any:
         if not is_zero(d):

@@ -1,12 +1,12 @@
-"""Motion constraints put on equations of motion H a + C = tau (Featherstone 2008, section 3.2): plain arrays.
+"""Motion constraints on equations of motion H a + C = tau (Featherstone 2008, section 3.2): plain arrays.
 
 Implicit ones, K a = k:
 
     [H  K^T] [   a    ]   [tau - C]
     [K   0 ] [-lambda ] = [   k   ]        (3.17)
 
-The matrix has rank n + rank K. Departure: it is not solved as it stands. K's null space, by the projector P, gives the
-same accelerations if constraints are redundant, and the smallest of the forces that are then possible; H must be
+The matrix has rank n + rank K. Departure: it is not solved in this form. K's null space, by the projector P, gives the
+same accelerations if constraints are redundant, and the least-norm force of all possible ones; H must be
 positive definite only on the motions that the constraints allow.
 
 Explicit ones, a = G ydd + g. Projected on the motions that they allow, the equations keep their form, without the
@@ -60,7 +60,7 @@ class Projected(NamedTuple):
 
 
 class Explicit(NamedTuple):
-    """independent: ydd (..., m).  acceleration (..., n).  force: tau_c (..., n), the constraints' part."""
+    """independent: ydd (..., m).  acceleration (..., n).  force: tau_c (..., n), due to the constraints."""
 
     independent: Array
     acceleration: Array

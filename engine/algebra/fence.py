@@ -4,7 +4,7 @@ Fusion on the CPU duplicates every shared subexpression into each of its users. 
 program (a chain of links, each reading its parent's components a dozen times) the copies multiply at
 every level: four links 7 us, six links 3.4 ms, seven 248 ms. `optimization_barrier` is erased before
 fusion there. A call that is not inlined is not fused across, and it survives vmap, jvp, grad, scan
-and while. One fence a stage is enough.
+and while. One fence per stage is enough.
 
 Elsewhere (GPU, TPU) there are no fences: fusion there keeps shared values in registers. If lanes have programs of
 their own, fences stay in the jaxpr on a GPU as on a CPU, so that both compile the same jaxpr.
@@ -22,7 +22,7 @@ import jax.extend
 
 try:
     from jax.experimental.xla_metadata import set_xla_metadata
-except ImportError:  # a jax without it still computes the same, only slower
+except ImportError:  # an older jax computes the same without it, only slower
     set_xla_metadata = None
 
 F = TypeVar("F", bound=Callable)
@@ -51,10 +51,10 @@ def fence(stage: F) -> F:
 
 
 def compute_once(x: T) -> T:
-    """Return the same values, computed once for all that read them.
+    """Return the same values, computed once for all their readers.
 
-    Fusion may compute an expression anew for each of its readers, and round it differently each time (it contracts
-    products and sums where it can). If a decision depends on it, as on the sign of a number that is nearly zero, two
+    Fusion may compute an expression again for each of its readers, and round it differently each time (it contracts
+    products and sums where it can). If a decision depends on it, e.g. on the sign of a number that is nearly zero, two
     components of one vector could decide differently. Pass the arguments of a decision through here.
     """
     return _once(x) if lane_programs() else jax.lax.optimization_barrier(x)

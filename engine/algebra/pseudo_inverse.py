@@ -1,7 +1,7 @@
-"""The Moore-Penrose inverse with a stated rank: singular values below a given size count as zero.
+"""The Moore-Penrose inverse with a given rank: singular values below a given size count as zero.
 
 `jnp.linalg.pinv` cuts relative to the matrix's own largest singular value, and so inverts the rounding of a matrix
-that ought to vanish. Here the caller states what is small, from the size of the terms of the matrix.
+that ought to vanish. Here the caller gives the threshold, from the size of the terms of the matrix.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def beside(a: Array, b: Array) -> Array:
 
 
 def rank(a: Array, x: Array) -> Array:
-    """Rank (...) of a matrix a as its pseudo-inverse x sees it: the trace of the projector a x."""
+    """Rank (...) of a matrix a according to its pseudo-inverse x: the trace of the projector a x."""
     return jnp.round(jnp.einsum("...ij,...ji->...", a, x, precision="highest")).astype(jnp.int32)
 
 
@@ -55,5 +55,5 @@ def apply(a: Array, x: Array) -> Array:
 
 
 def size(a: Array) -> Array:
-    """Frobenius norm (...) of a matrix, not differentiated: the scale for what is small."""
+    """Frobenius norm (...) of a matrix, not differentiated: the scale of thresholds."""
     return jax.lax.stop_gradient(jnp.sqrt((a * a).sum((-2, -1))))

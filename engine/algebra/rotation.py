@@ -2,7 +2,7 @@
 
 Every coefficient of the exponential maps is an even function of the angle, so it is computed from the
 angle's square: by its Taylor series below 1/2 rad, in closed form above. No square root is taken near
-zero, hence no NaN in any derivative (the double `where`: the branch not taken sees a harmless 1).
+near zero, so no derivative has a NaN (the double `where`: the branch not taken gets a harmless 1).
 """
 
 from __future__ import annotations

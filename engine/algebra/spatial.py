@@ -42,7 +42,7 @@ class Motion:
         return Force(f.n.cross(self.w) + f.f.cross(self.v), f.f.cross(self.w))
 
     def instantiate_zeros(self) -> Motion:
-        """The same twist with ZERO vectors written out."""
+        """Return the same twist with ZERO vectors written out."""
         none = Vec3(0.0, 0.0, 0.0)
         return Motion(none if is_zero(self.w) else self.w, none if is_zero(self.v) else self.v)
 
@@ -70,7 +70,7 @@ class Force:
     __rmul__ = __mul__
 
     def from_point(self, r: Vec3) -> Force:
-        """A wrench given at the point r, moved to the origin, same axes."""
+        """Move a wrench given at the point r to the origin, same axes."""
         return Force(self.n + r.cross(self.f), self.f)
 
 
@@ -84,7 +84,7 @@ class RigidInertia:
 
     @staticmethod
     def about_com(m: Scalar, c: Vec3, Ic: Sym3) -> RigidInertia:
-        """Inertia of a mass, its centre of mass and its inertia about that (22)."""
+        """Inertia from a mass, its centre of mass and its inertia about that (22)."""
         h = c * m
         return RigidInertia(m, h, Ic + Sym3.scalar(h.dot(c)) - Sym3.outer(c) * m)
 
@@ -96,7 +96,7 @@ class RigidInertia:
         return self if is_zero(o) else RigidInertia(self.m + o.m, self.h + o.h, self.I + o.I)
 
     def from_point(self, r: Vec3) -> RigidInertia:
-        """An inertia given at the point r, moved to the origin, same axes."""
+        """Move an inertia given at the point r to the origin, same axes."""
         g = self.h + r * self.m  # first moment about the new origin
         twice = Mat3.from_columns(*(self.h * s for s in (r.x, r.y, r.z)))
         cross = twice + twice.T
@@ -134,7 +134,7 @@ class ArticulatedInertia:
         return ArticulatedInertia(A, H, M)
 
     def from_point(self, r: Vec3) -> ArticulatedInertia:
-        """An inertia given at the point r, moved to the origin, same axes: X^T I X with X V = V.at(r)."""
+        """Move an inertia given at the point r to the origin, same axes: X^T I X with X V = V.at(r)."""
         cross = skew(r)
         H = self.H + cross @ self.M
         return ArticulatedInertia(Sym3.upper(self.A.full + cross @ self.H.T - H @ cross), H, self.M)

@@ -1,12 +1,12 @@
 """Subspaces of motions and forces, by matrices whose columns span them (Featherstone 2008, sections 3.3 and 3.5).
 
-Motions and forces live in spaces dual to each other: the complement of a space of motions is one of forces. So the
+Motions and forces are in spaces dual to each other: the complement of a space of motions is one of forces. So the
 wrench that a joint transmits has two parts, active forces of motors and springs and the constraint forces of bearings:
 
     f_J = T_a tau + T lambda (3.34),    T_a^T S = 1 (3.35),    T^T S = 0 (3.36),    S^T f_J = tau (3.37)
 
-S spans the motions of the joint, T the wrenches orthogonal to them; T_a says how the motor pushes: by a pure couple
-about the axis, or by a gear's tooth at some radius. It does not change the motion, only the load of the bearings
+S spans the motions of the joint, T the wrenches orthogonal to them; T_a describes how the motor pushes: by a pure
+couple about the axis, or by a gear's tooth at some radius. It does not change the motion, only the load of the bearings
 (example 3.2). Wrenches are (moment, force), twists (angular, linear), in any common frame.
 """
 
@@ -54,9 +54,9 @@ def split_force(I: Array, S: Array, f: Array) -> Decomposition:
 
 
 def active_subspace(S: Array, wrenches: Array) -> Array:
-    """T_a (..., 6, nf): the wrenches of actuators (..., 6, nf), in the amounts that do the work of unit joint forces.
+    """T_a (..., 6, nf): the wrenches of actuators (..., 6, nf), scaled so that they do the work of unit joint forces.
 
-    S: (..., 6, nf).  One column an actuator; none may do without work what another does.
+    S: (..., 6, nf).  One column per actuator; they must be independent in the work they do.
     """
     return jnp.linalg.solve(times(S.mT, wrenches).mT, wrenches.mT).mT
 

@@ -42,7 +42,7 @@ class Vec2:
     __rmul__ = __mul__
 
     def __getitem__(self, rows: Any) -> Vec2:
-        """The vectors of some rows."""
+        """The vectors of the given rows."""
         return Vec2(self.x[rows], self.y[rows])
 
     def dot(self, o: Vec2) -> Scalar:
@@ -54,7 +54,7 @@ class Vec2:
 
     @property
     def left(self) -> Vec2:
-        """r*: a quarter turn to the left."""
+        """r*: the vector rotated by a quarter turn to the left."""
         return Vec2(-self.y, self.x)
 
 

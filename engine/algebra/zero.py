@@ -1,4 +1,4 @@
-"""ZERO: the number, vector or matrix that is known to vanish when the program is traced.
+"""ZERO: a number, vector or matrix that is known to vanish when the program is traced.
 
 A revolute joint has no linear part, a rigid body's inertia is mostly empty. XLA may not drop `0.0 * x`
 (x could be NaN), so zeros are dropped here, by Python, before XLA sees them: ZERO absorbs products,

@@ -1,1 +1,1 @@
-"""Dynamics of forests of trees, one algorithm a file."""
+"""Dynamics of forests of trees, one algorithm per file."""

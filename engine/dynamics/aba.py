@@ -53,7 +53,7 @@ class Root(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A group's articulated inertia and its pivots, one a column, or a Root."""
+    """A group's articulated inertia and its pivots, one per column, or a Root."""
 
     IA: ArticulatedInertia
     pivots: Any
@@ -94,9 +94,9 @@ def factorize(
     forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[Any], given: Array | None = None,
     *, by_columns: bool = False,
 ) -> list[Factor]:  # fmt: skip
-    """Articulated inertias and pivots of all groups (Kim 49); depends on q only.
+    """Return articulated inertias and pivots of all groups (Kim 49); they depend on q only.
 
-    given: degrees of freedom with a prescribed acceleration, which keep their inertia (hybrid dynamics).
+    given: degrees of freedom with a prescribed acceleration; they keep their inertia (hybrid dynamics).
     by_columns: eliminate the six columns of floating links one by one, as with `given`.
     """
     IA: list[Any] = [body.as_articulated() for body in bodies]
@@ -121,7 +121,7 @@ def factorize(
 
 
 def _release(pivot: Pivot, given: Any) -> Pivot:
-    """A prescribed column is not eliminated: 1/D = 0."""
+    """Return the pivot with 1/D = 0 where the column is prescribed: it is not eliminated."""
     return pivot if given is None else Pivot(pivot.U, pivot.Dinv * (1 - given))
 
 
@@ -179,9 +179,9 @@ def solve(
     c: list[Any],
     a_world: Motion,
 ) -> list[Columns]:
-    """Accelerations of all degrees of freedom from bias forces and joint forces tau, one entry a group.
+    """Accelerations of all degrees of freedom from bias forces and joint forces tau, one entry per group.
 
-    With velocities in place of accelerations and impulses in place of forces (c = 0, a_world = 0) the
+    With velocities instead of accelerations and impulses instead of forces (c = 0, a_world = 0) the
     same two passes give the response to impulses.
     """
     p: list[Any] = list(biases)
@@ -212,7 +212,7 @@ def aba(
     """Joint accelerations from joint forces tau: M qdd + b = tau.
 
     Only rigid-body inertia, armature and gravity act besides tau: add
-    `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Only a run knows dry friction.
+    `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Only a run computes dry friction.
     """
     return _aba(model, q, v, tau)
 
@@ -239,7 +239,7 @@ def _forward_dynamics(
 
 @functools.partial(_aba.defjvp, symbolic_zeros=True)
 def _aba_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    """M dqdd = dtau less the change of inverse dynamics at fixed qdd: one more solve, no factor is differentiated."""
+    """M dqdd = dtau - (change of inverse dynamics at fixed qdd): one more solve; no factor is differentiated."""
     model, q, v, tau = primals
     forest = Forest.of(model, q=q, v=v, tau=tau)
     qdd, poses, factors = _forward_dynamics(forest, *primals)

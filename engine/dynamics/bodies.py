@@ -42,7 +42,7 @@ def _bias(inertia: RigidInertia, V: Motion) -> Force:
 
 
 def inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> list[RigidInertia]:
-    """Inertia of every link in world axes about its own origin; one entry a group."""
+    """Inertia of every link in world axes about its own origin; one entry per group."""
     names = ("mass", "com", "inertia")
     return [
         _inertia(x.pose.R, *(forest.parameter(model, name, group) for name in names))
@@ -56,6 +56,6 @@ def bias_forces(bodies: list[RigidInertia], velocities: list[LinkVelocities]) ->
 
 
 def gravity(model: Model) -> Motion:
-    """The acceleration of the world in place of weights: -g."""
+    """Acceleration of the world, -g, which replaces the weights of the links."""
     g: Array = model.gravity
     return Motion(Vec3(0.0, 0.0, 0.0), -Vec3.of(g))

@@ -1,8 +1,8 @@
 """Composite-rigid-body algorithm: the joint-space inertia matrix M.
 
-Featherstone (2008), table 6.2: the wrench F_i = Ic_i s_i that moves everything column i carries meets the
-column of each ancestor, M_ij = F_i . s_j. Departure: both are first moved to the origin of their tree's
-root, where a single product of two (nv, 6) arrays does all pairs; pairs that are not on one path are
+Featherstone (2008), table 6.2: the wrench F_i = Ic_i s_i moves everything that column i carries, and
+M_ij = F_i . s_j for the column of each ancestor. Departure: both are first moved to the origin of their tree's
+root, where a single product of two (nv, 6) arrays computes all pairs; pairs that are not on one path are
 masked by the topology.
 """
 
@@ -41,7 +41,7 @@ def _columns(joint: str):
 
 
 def composites(forest: Forest, poses: list[LinkPoses], bodies: list[RigidInertia]) -> list[RigidInertia]:
-    """Inertia of each link together with everything it carries; one entry a group."""
+    """Inertia of each link together with everything it carries; one entry per group."""
     Ic: list[Any] = list(bodies)
     for g in reversed(range(len(Ic))):
         hand_inwards(forest, g, Ic[g], poses[g].r, Ic)

@@ -24,7 +24,7 @@ from .trees import to_blocks, trees_of
 
 
 class Energy(NamedTuple):
-    """kinetic of links and rotors; potential of weights and joint springs [J]."""
+    """kinetic: of links and rotors [J].  potential: of weights and joint springs [J]."""
 
     kinetic: Float[Array, "*batch"]
     potential: Float[Array, "*batch"]
@@ -35,7 +35,7 @@ class Energy(NamedTuple):
 
 
 class Momentum(NamedTuple):
-    """linear [kg m/s]; angular about the point asked for [kg m^2/s]; world axes."""
+    """linear [kg m/s]; angular about the given point [kg m^2/s]; world axes."""
 
     linear: Float[Array, "*batch 3"]
     angular: Float[Array, "*batch 3"]
@@ -97,7 +97,7 @@ def momentum(
 ) -> Momentum:
     """Linear momentum, and angular momentum about a point of the world, of all links together.
 
-    Rotors (armature) carry no momentum of their own here: where their axes point is not modelled.
+    Rotors (armature) contribute no momentum here: the direction of their axes is not modelled.
     """
     return _momenta(model, state.q, state.v, jnp.asarray(about, state.q.dtype))
 

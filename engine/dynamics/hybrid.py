@@ -1,8 +1,8 @@
-"""Hybrid dynamics: some degrees of freedom by acceleration, the others by force.
+"""Hybrid dynamics: some degrees of freedom have a given acceleration, the others a given force.
 
 Kim (2012), table 4, column by column: a prescribed column keeps its inertia (it is not eliminated) and
-hands U qdd inwards in place of U u/D; outwards its force is computed instead of its acceleration.
-All prescribed: inverse dynamics. None prescribed: forward dynamics.
+hands U qdd inwards instead of U u/D; outwards its force is computed instead of its acceleration.
+With all prescribed it is inverse dynamics, with none prescribed forward dynamics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .kinematics import AT_REST, LinkPoses, propagate_poses, propagate_velocitie
 
 
 class Hybrid(NamedTuple):
-    """acceleration and force of every degree of freedom, given and found."""
+    """acceleration and force of every degree of freedom, both given and computed."""
 
     acceleration: Float[Array, "*batch nv"]
     force: Float[Array, "*batch nv"]
@@ -75,7 +75,7 @@ def hybrid(
     given: Bool[Array, "*#batch nv"],
     values: Float[Array, "*#batch nv"],
 ) -> Hybrid:
-    """Solve M a + b = tau where `values` holds a_i if given_i, else tau_i; returns all of both.
+    """Solve M a + b = tau where `values` holds a_i if given_i, else tau_i; return all a and tau.
 
     values: [rad/s^2, m/s^2 or N m, N].
     """

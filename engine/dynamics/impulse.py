@@ -1,7 +1,7 @@
 """Response of a tree to impulses: the change of all joint velocities, without the inertia matrix.
 
-Mirtich (1996), sections 4.3-4.4, by the passes of the articulated-body algorithm: impulses in place of
-forces, velocity changes in place of accelerations, no velocity-dependent terms. Positions stay put.
+Mirtich (1996), sections 4.3-4.4, by the passes of the articulated-body algorithm: impulses instead of
+forces, velocity changes instead of accelerations, no velocity-dependent terms. Positions do not change.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ NONE: Any = Force(ZERO, ZERO)
 def respond(
     forest: Forest, poses: list[LinkPoses], factors: list[Factor], impulses: Sequence[Force], joints: Sequence[Columns]
 ) -> list[Columns]:
-    """Velocity change of all degrees of freedom, one entry a group.
+    """Velocity change of all degrees of freedom, one entry per group.
 
-    impulses: wrench impulses on the links at their origins, world axes [N m s, N s], one entry a group.
-    joints: impulses along the degrees of freedom, one entry a group. ZERO parts cost nothing.
+    impulses: wrench impulses on the links at their origins, world axes [N m s, N s], one entry per group.
+    joints: impulses along the degrees of freedom, one entry per group. ZERO parts cost nothing.
     """
     still: list[Any] = [AT_REST] * len(poses)
     return solve(forest, poses, factors, [NONE - x for x in impulses], list(joints), still, AT_REST)

@@ -26,7 +26,7 @@ from .bodies import inertias
 from .crba import on_path
 from .kinematics import LinkPoses
 
-WIDEST = 32  # degrees of freedom: the program has three operations for each two of them on one path
+WIDEST = 32  # degrees of freedom: the program has three operations for each pair of them on one path
 
 
 def inverse_inertia(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:

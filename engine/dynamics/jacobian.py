@@ -1,4 +1,4 @@
-"""Jacobians: velocities of a point of a link by joint velocities."""
+"""Jacobians: the velocity of a point of a link as a linear map of the joint velocities."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ r = p - p_parent, no rotation, and precision does not depend on where in the wor
 
     R, p      orientation and origin of the link in the world
     r         from the parent's origin to the link's origin, world axes
-    S         joint subspace, one Motion a degree of freedom
+    S         joint subspace, one Motion per degree of freedom
     V         velocity;  c = V x (S qd) + c_J, the velocity-dependent part of the acceleration
 """
 
@@ -82,7 +82,7 @@ def _velocity_stage(joint: str):
 
 
 def propagate_poses(forest: Forest, model: Model, q: Array) -> list[LinkPoses]:
-    """Poses and joint subspaces, from the roots outwards; one entry a group."""
+    """Poses and joint subspaces, from the roots outwards; one entry per group."""
     poses: list[LinkPoses] = []
     for g, group in enumerate(forest.groups):
         cos_sin, stage = _pose_stage(group.joint)
@@ -97,7 +97,7 @@ _PLACEMENT = ("joint_position", "joint_quaternion", "axis", "axis2", "pitch")
 
 
 def propagate_velocities(forest: Forest, poses: list[LinkPoses], v: Array) -> list[LinkVelocities]:
-    """Velocities and their part of the accelerations, from the roots outwards; one entry a group."""
+    """Velocities and their part of the accelerations, from the roots outwards; one entry per group."""
     velocities: list[LinkVelocities] = []
     for g, group in enumerate(forest.groups):
         V_parent = forest.from_parents(g, [x.V for x in velocities], AT_REST)
@@ -107,7 +107,7 @@ def propagate_velocities(forest: Forest, poses: list[LinkPoses], v: Array) -> li
 
 
 def bias_accelerations(forest: Forest, poses: list[LinkPoses], velocities: list[LinkVelocities]) -> list[Motion]:
-    """Accelerations of the links without those of joints and gravity, from the roots outwards."""
+    """Accelerations of the links without those due to joints and gravity, from the roots outwards."""
     accelerations: list[Motion] = []
     for g, x in enumerate(velocities):
         accelerations.append(_bias_stage(forest.from_parents(g, accelerations, AT_REST), poses[g].r, x.c))
@@ -186,8 +186,8 @@ def coordinate_rates(
 
 @jax.jit
 def bracket(model: Model, a: Float[Array, "*#batch nv"], b: Float[Array, "*#batch nv"]) -> Float[Array, "*#batch nv"]:
-    """The Lie bracket [a, b], joint velocities, of moves along a and b: for any function, its
-    derivative along b differentiated along a, less its derivative along a differentiated along b, is that along [a, b].
+    """The Lie bracket [a, b], joint velocities, of moves along a and b: for any function, its derivative along b
+    differentiated along a, minus its derivative along a differentiated along b, is its derivative along [a, b].
     """
     forest = Forest.of(model, a=a, b=b)
     parts = [JOINTS[group.joint].bracket(forest.per_dof(a, group), forest.per_dof(b, group)) for group in forest.groups]
@@ -196,7 +196,7 @@ def bracket(model: Model, a: Float[Array, "*#batch nv"], b: Float[Array, "*#batc
 
 @jax.jit
 def normalize_q(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch nq"]:
-    """q with unit quaternions."""
+    """Return q with unit quaternions."""
     forest = Forest.of(model, q=q)
     parts = [JOINTS[group.joint].normalize(forest.coordinates(q, group)) for group in forest.groups]
     return forest.join_coordinates(parts)

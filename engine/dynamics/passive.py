@@ -1,7 +1,7 @@
 """Passive joint forces: springs and damping; and motor forces by control.
 
-Dry friction and rigid motors, which hold joints, are no functions of the state: they depend on all other forces, and a
-run computes them (`contact/grips.py`).
+Dry friction and rigid motors, which hold joints, are not functions of the state: they depend on all other forces, and
+a run computes them (`contact/grips.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def displacement(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*
 def passive_forces(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*#batch nv"]:
-    """Springs and damping; not Coulomb loss.
+    """Forces of springs and damping, without Coulomb loss.
 
     A spring pulls with k (rest - displacement) along the displacement: it does the work of its energy, also on
     joints that rotate in three dimensions. Damping is -d v. Coulomb loss is -loss sign(v) if a joint moves; the force
@@ -52,7 +52,7 @@ def motor_forces(
 ) -> Float[Array, "*#batch nv"]:
     """clip(gain u - kp q - kd v, -effort, effort) with the control u, or the motors' targets.
 
-    Torque motors, and dofs without a motor: gain 1, kp = kd = 0, so u is a force [N m, N].
+    Torque motors, and degrees of freedom without a motor, have gain 1, kp = kd = 0, so u is a force [N m, N].
     Position motors: gain = kp, u is an angle or a length. Velocity motors: gain = kd, u is a rate. Rigid motors, whose
     kd is infinite, are left out: their force depends on all other forces, and only a run computes it.
     """

@@ -61,7 +61,7 @@ def rnea(
 ) -> Float[Array, "*#batch nv"]:
     """Joint forces tau that give the accelerations a: tau = M a + b.
 
-    Springs, damping, friction and motors are not subtracted (see `passive_forces`); armature is.
+    Springs, damping, friction and motors are not taken into account (see `passive_forces`); armature is.
     """
     forest = Forest.of(model, q=q, v=v, a=a)
     poses = propagate_poses(forest, model, q)
@@ -85,7 +85,7 @@ def rnea(
 def rnea_change(model: Model, q: Array, v: Array, a: Array, tangents: tuple) -> Array | None:
     """Change of `rnea` (..., nv) along tangents of (model, q, v) at fixed a; None if all of them are zero.
 
-    tangents: those of a rule of `jax.custom_jvp` with symbolic zeros; these cost nothing.
+    tangents: those of a rule of `jax.custom_jvp` with symbolic zeros; symbolic zeros cost nothing.
     """
     leaves, tree = jax.tree.flatten((model, q, v))
     changes = tree.flatten_up_to(tangents)

@@ -1,9 +1,9 @@
 """Trees as blocks: joint velocities and inverse inertias of every tree of a forest, side by side.
 
 The links that hang on one root move together and respond to impulses together. Links of different roots do not, unless
-loops tie them: then they count as one tree here (`engine/loops/impulse.py` computes the response).
-So M^-1 is block diagonal, one block a tree, and a contact concerns two of them at most. All blocks are made as wide
-as the widest tree, w, with zeros behind, so that a tree can be picked by a number known only when the program runs.
+loops couple them: then they count as one tree here (`engine/loops/impulse.py` computes the response).
+So M^-1 is block diagonal, one block per tree, and a contact concerns at most two of them. All blocks are made as wide
+as the widest tree, w, padded by zeros, so that a tree can be picked by an index known only when the program runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .kinematics import LinkPoses
 class Trees:
     """The tree of each link and each degree of freedom. n trees of at most w degrees of freedom.
 
-    of_link: (nl + 1,) tree of each link, and of the world: n, as of links welded to the world.
+    of_link: (nl + 1,) tree of each link, and of the world: n, as for links welded to the world.
     dofs: (n, w) degrees of freedom of each tree, padded by nv.
     moves: (nl + 1, w) whether the k-th degree of freedom of a link's tree moves the link.
     block: (nv,) index of each degree of freedom in the flattened (n, w).
@@ -84,7 +84,7 @@ def trees_of(topology: Topology) -> Trees:
 
 @functools.lru_cache(maxsize=256)
 def roots_of(topology: Topology) -> tuple[int, ...]:
-    """The root of each link; if constraint forces of loops tie trees together, the root of the first of them."""
+    """The root of each link; if constraint forces of loops couple trees, the root of the first of them."""
     root = [topology.ancestors(i)[-1] for i in range(topology.n_links)]
     for loop in topology.loops if topology.hold != "penalty" else ():
         if min(loop.a, loop.b) >= 0 and loop.kind != "spring":
@@ -97,20 +97,20 @@ def roots_of(topology: Topology) -> tuple[int, ...]:
 
 
 def to_blocks(trees: Trees, v: Array) -> Array:
-    """Blocks (n + 1, w, *batch) of joint velocities (*batch, nv); the last block is the world's, zeros."""
+    """Return blocks (n + 1, w, *batch) of joint velocities (*batch, nv); the last block is the world's, zeros."""
     padded = jnp.concatenate([jnp.moveaxis(v, -1, 0), jnp.zeros((1, *v.shape[:-1]), v.dtype)])
     blocks = padded[trees.dofs] if not _in_order(trees) else padded[:-1].reshape(trees.n, trees.w, *v.shape[:-1])
     return jnp.concatenate([blocks, jnp.zeros((1, *blocks.shape[1:]), v.dtype)])
 
 
 def from_blocks(trees: Trees, blocks: Array) -> Array:
-    """Joint velocities (*batch, nv) of blocks (n + 1, w, *batch)."""
+    """Return joint velocities (*batch, nv) of blocks (n + 1, w, *batch)."""
     rows = blocks[:-1].reshape(trees.n * trees.w, *blocks.shape[2:])
     return jnp.moveaxis(rows if _in_order(trees) else rows[trees.block], 0, -1)
 
 
 def _in_order(trees: Trees) -> bool:
-    """Return whether the blocks are the joint velocities in order; the padding of a last short block would count on."""
+    """Return whether the flattened blocks are the joint velocities in order, without padding."""
     return np.array_equal(trees.dofs.ravel(), np.arange(len(trees.block)))
 
 

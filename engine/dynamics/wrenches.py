@@ -2,7 +2,7 @@
 wrenches that pass through the joints of a tree in motion.
 
 tau = sum over links of J^T (moment, force), by the inward pass of the recursive Newton-Euler algorithm: each link hands
-its wrench to its parent, and the force along a joint is the wrench that passes through it, along its own motions.
+its wrench to its parent, and the force along a joint is the wrench that passes through it times the joint's motions.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def joint_forces(
 
 
 def along_joints(forest: Forest, poses: list[LinkPoses], wrenches: list[Force]) -> Array:
-    """Joint forces of wrenches in components, one entry a group."""
+    """Joint forces of wrenches in components, one entry per group."""
     F: list[Any] = list(wrenches)
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
@@ -89,9 +89,9 @@ def joint_wrenches(
 ) -> Float[Array, "*#batch nl 6"]:
     """Wrench that each joint transmits to its link at the accelerations a: motor and bearings together.
 
-    Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. That of a free body
-    moves it in addition to its weight. Rotors (armature) are not in it: they turn with the link, but are mounted on its
-    parent.
+    Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. The wrench of a free
+    body moves it in addition to its weight. Rotors (armature) are left out: they rotate with the link, but are mounted
+    on its parent.
     wrenches: other wrenches on the links, in the same form; the constraint forces of loops must be among them.
     """
     nl = model.topology.n_links

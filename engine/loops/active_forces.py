@@ -1,8 +1,8 @@
-"""Active forces of loops, those that are not constraint forces: springs, dampers, limits, and the penalty joints.
+"""Active forces of loops, which are not constraint forces: springs, dampers, limits and penalties.
 
-Mikhaylyuk & Strashnov (2013): a row that is held by penalty pulls with -(alpha G + beta dG/dt) along its Jacobian (9);
-a limit does so beyond its end (21, 25), chi = G - end there and 0 between the ends. Departure: the limits of rotations
-apply to the angle, not to its sine as in the paper, and so may lie anywhere within half a turn.
+Mikhaylyuk & Strashnov (2013): a row held by penalty pulls with -(alpha G + beta dG/dt) along its Jacobian (9);
+a limit does so beyond its end (21, 25), with chi = G - end there and 0 between the ends. Departure: the limits of
+rotations apply to the angle, not to its sine as in the paper, so they may lie anywhere within half a turn.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NONE = Force(ZERO, ZERO)
 
 @jax.jit
 def loop_forces(model: Model, q: Array, v: Array, t: Array | float) -> Array:
-    """Joint forces (..., nv) of all loops that act or are held by penalty; q (..., nq), v (..., nv), t (...)."""
+    """Joint forces (..., nv) of all loops that act or are held by penalty.  q (..., nq), v (..., nv), t (...)."""
     topology = model.topology
     forest = Forest.of(model, q=q, v=v)
     if not (topology.hold == "penalty" or any(loop.acts for loop in topology.loops)):
@@ -77,7 +77,7 @@ def penalty_rows(
 
 
 def coefficients(forest: Forest, model: Model, group: LoopGroup, row: Row) -> tuple[Array, Array]:
-    """alpha and beta (n, *batch) of a row: those of translations, or those of rotations."""
+    """Return alpha and beta (n, *batch) of a row: those of translations, or those of rotations."""
     arrays = (numbers(forest, x, 2, group.loops) for x in (model.loop_stiff, model.loop_damp))
     alpha, beta = (x[..., int(is_zero(row.f))] for x in arrays)
     return alpha, beta
@@ -110,13 +110,13 @@ def wrenches_of(row_forces, origins) -> tuple[Force, Force]:
 
 
 def full(forest: Forest, n: int, F: Force) -> Force:
-    """The wrenches of n loops, with their zeros written out."""
+    """The wrenches of n loops, with zeros written out."""
     parts = (STILL.v if is_zero(x) else x for x in (F.n, F.f))
     return jax.tree.map(lambda x: dense(x, (n, *forest.batch), forest.dtype), Force(*parts), is_leaf=is_zero)
 
 
 def _sum_by_link(forest: Forest, links: list[int], wrenches: list[Force]) -> list[Force]:
-    """The sum of the wrenches on each link, one entry a group; those on the world are dropped."""
+    """The sum of the wrenches on each link, one entry per group; those on the world are dropped."""
     wrenches_by_link = jax.tree.map(lambda *x: jnp.concatenate(x), *wrenches)
     by_link = jax.tree.map(lambda x: sum_by_target(x, links, forest.topology.n_links), wrenches_by_link)
     return [

@@ -14,7 +14,7 @@ from .elimination_order import Level
 
 
 class Blocks(NamedTuple):
-    """W = L D L^T, level by level: 1/D (pivots, w, w, *batch) and L (edges, w, w, *batch) of each."""
+    """W = L D L^T, per level: 1/D (pivots, w, w, *batch) and L (edges, w, w, *batch)."""
 
     inverse: Array
     L: Array

@@ -1,6 +1,6 @@
 """The order in which the joints of floating bodies are eliminated, decided by the graph alone.
 
-Joints that share a body are neighbours. Eliminating one joins its neighbours to each other; those with few go first
+Joints that share a body are neighbours. Eliminating a joint connects its neighbours; those with few neighbours go first
 (minimum degree), and joints that are not neighbours go together, level by level: a chain of n joints takes about
 log2 n levels, each one vectorised stage.
 """
@@ -14,15 +14,15 @@ from typing import NamedTuple
 from ..topology import Topology
 from .kinds import row_count
 
-FEW = 2  # neighbours: joints with so few go in any case, else a chain would be eaten from its ends
+FEW = 2  # neighbours: joints with at most so many are always eligible, else a chain would be eliminated from its ends
 
 
 class Level(NamedTuple):
-    """Joints eliminated together; edges tie one of them, the pivot, to one that stays. All numbers count from the first
-    joint, or edge, that is left at this level, or after it.
+    """Joints eliminated together; each edge connects one of them, the pivot, to one that stays. All numbers count from
+    the first joint, or edge, that is left at this level, or after it.
 
-    pivots: their number.  pivot: of each edge.  later: of each edge, the joint after the level.
-    one, other: pairs of edges of one pivot;  edge: the edge after the level that ties what they lead to.
+    pivots: their number.  pivot: of each edge.  later: the joint of each edge that stays, numbered after the level.
+    one, other: pairs of edges of one pivot;  edge: the edge after the level that connects their later joints.
     """
 
     pivots: int
@@ -75,7 +75,7 @@ def order_of(topology: Topology) -> Order:
 
 
 def _eliminate(near: dict[int, set[int]]) -> tuple[list[list[int]], dict[int, set[int]]]:
-    """The levels, and the neighbours that each joint has when it goes."""
+    """Return the levels, and the neighbours of each joint when it is eliminated."""
     levels, after = [], {}
     near = {k: set(others) for k, others in near.items()}
     while near:

@@ -20,8 +20,8 @@ from .evaluation import activity, evaluate_loops, groups_of, numbers
 def energy(model: Model, state: State) -> Energy:
     """Kinetic and potential energy. Weights have zero potential at the world's origin.
 
-    Loops store the energy of their springs, limits and constant forces (the motors of maximal coordinates too). Loops
-    held by penalty also store its function (7) of Mikhaylyuk & Strashnov (2013), alpha G^2/2.
+    Loops store the energy of their springs, limits and constant forces (also of the motors of maximal coordinates).
+    Loops held by penalty also store its function (7) of Mikhaylyuk & Strashnov (2013), alpha G^2/2.
     """
     if not model.topology.loops:
         return of_tree(model, state)

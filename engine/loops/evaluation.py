@@ -28,7 +28,7 @@ from .kinds import KINDS, RELATIONS, Row, row_count
 
 
 class LoopGroup(NamedTuple):
-    """Loops of one kind: their numbers, and the links they join."""
+    """Loops of one kind: their indices, and the links they join."""
 
     kind: str
     loops: tuple[int, ...]
@@ -38,7 +38,7 @@ class LoopGroup(NamedTuple):
 
 @functools.cache
 def groups_of(topology: Topology) -> tuple[LoopGroup, ...]:
-    """The loops kind by kind, in the order in which kinds first come."""
+    """The loops kind by kind, in the order in which the kinds first occur."""
     kinds = dict.fromkeys(loop.kind for loop in topology.loops)
     by_kind = [[k for k, loop in enumerate(topology.loops) if loop.kind == kind] for kind in kinds]
     ends = [tuple(tuple(getattr(topology.loops[k], end) for k in loops) for end in "ab") for loops in by_kind]
@@ -83,7 +83,7 @@ STILL = Motion(*NOWHERE.origins)
 
 
 def evaluate_loops(forest: Forest, model: Model, poses: list[LinkPoses]) -> list[LoopRows]:
-    """Evaluate the loops in the world, one entry a kind; relations of joint coordinates have no frames."""
+    """Evaluate the loops in the world, one entry per kind; relations of joint coordinates have no frames."""
     T = forest.by_link([x.pose for x in poses])
 
     def of(group: LoopGroup) -> LoopRows:
@@ -113,9 +113,9 @@ def evaluate_rows(kind: str, a: Transform, b: Transform, at: Any, quaternions: A
 
 
 def activity(forest: Forest, model: Model, group: LoopGroup) -> Array | None:
-    """Activity (n, *batch): 1 of loops that hold, 0 of those that are cut; None if all hold, always.
+    """Activity (n, *batch): 1 for loops that hold, 0 for those that are cut; None if all loops always hold.
 
-    A loop that is cut has rows of zeros, which the factorisation of `proximal.py` leaves out.
+    A cut loop has rows of zeros, which the factorisation of `proximal.py` leaves out.
     """
     switched = np.array([forest.topology.loops[k].switched for k in group.loops])
     if not switched.any():
@@ -129,7 +129,7 @@ def _scale(row: Row, active: Array) -> Row:
 
 
 def of_links(values: Any, links: tuple[int, ...], world: Any) -> Any:
-    """Values of links (nl, *batch) picked for these (n, *batch); -1 is the world."""
+    """Take the values (n, *batch) of these links from values of all links (nl, *batch); -1 is the world."""
     still = np.array(links) < 0
 
     def pick(x: Array, fixed: Any) -> Array:
@@ -185,7 +185,7 @@ def row_rate(row: Row, V, origins):
 
 
 def _relation(forest: Forest, model: Model, group: LoopGroup, x: Array, indices: Sequence[int]) -> Array:
-    """x_i - size x_j of a gear, x_i of a drive, of coordinates or velocities x (*batch, n): (n, *batch)."""
+    """x_i - size x_j of a gear, or x_i of a drive, from coordinates or velocities x (*batch, n): (n, *batch)."""
     dofs = [forest.topology.loops[k].dofs for k in group.loops]
     first = numbers(forest, x, 1, [indices[d[0]] for d in dofs])
     if group.kind == "drive":
@@ -208,7 +208,7 @@ def _concatenate(forest: Forest, rows: list[Array]) -> Array:
 
 @functools.cache
 def dof_coordinates(topology: Topology) -> tuple[int, ...]:
-    """The coordinate of each degree of freedom, of joints that have one for each; -1 for quaternions'."""
+    """Index of the coordinate of each degree of freedom; -1 for joints with quaternions."""
     indices: list[int] = []
     for i in range(topology.n_links):
         nq, nv = (x[i + 1] - x[i] for x in (topology.q_start, topology.v_start))

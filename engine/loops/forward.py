@@ -49,7 +49,7 @@ def exact(topology: Topology) -> bool:
 
 
 class Dense(NamedTuple):
-    """A (m, nv, *batch), columns (M^-1 A^T)^T alike, and W = A M^-1 A^T (m, m, *batch)."""
+    """A (m, nv, *batch), (M^-1 A^T)^T in the same shape, and W = A M^-1 A^T (m, m, *batch)."""
 
     A: Array
     columns: Array
@@ -97,8 +97,8 @@ def _solve_constrained(model: Model, q: Array, v: Array, t: Array | float, tau: 
 
 
 def multipliers(model: Model, q: Array, v: Array, a: Array, tau: Array) -> Array:
-    """Multipliers (m, *batch) with which joint forces tau (..., nv) give the accelerations a (..., nv), as nearly as
-    any do in the metric of the masses; rows as in `evaluation.py`. Zeros if no constraint forces hold the loops.
+    """Multipliers (m, *batch) with which joint forces tau (..., nv) give the accelerations a (..., nv) as closely as
+    possible in the metric of the masses; rows as in `evaluation.py`. Zeros if no constraint forces hold the loops.
 
     q: (..., nq), v: (..., nv).
     """

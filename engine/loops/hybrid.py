@@ -1,12 +1,12 @@
-"""Hybrid dynamics with loops: some degrees of freedom by acceleration, u, the others by force, v (Kim 2012, 3.3).
+"""Hybrid dynamics with loops: degrees of freedom u have given accelerations, the others, v, forces (Kim 2012, 3.3).
 
     (a_r, tau_r) = hybrid(a_u, tau_v)                 the tree alone
-    Y = M_vv^-1 A_v^T                                 the tree without weight and speed, once a row: (0, A_v^T)
+    Y = M_vv^-1 A_v^T                                 the tree without weight and speed, once per row: (0, A_v^T)
     lambda = -(A_v Y)^+ (A a_r + bias)                (76)
     a_v = a_rv + Y lambda,  tau_u = tau_ru + tau_cu - A_u^T lambda      (78-80)
 
-The part tau_c of lambda is the sum of the rows' own. If more is given than the loops leave free (m > n_v), only some
-a_u are possible, and then tau_u has many solutions, of which inverse.py's rules choose one (end of 3.3).
+tau_c sums lambda times the forces of the solves for Y. If more is given than the loops leave free (m > n_v), only some
+a_u are possible, and then tau_u has many solutions; the rules of inverse.py choose one (end of 3.3).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def constrained_hybrid(
     """Solve M a + b = tau + A^T lambda, A a + bias = 0 where `values` holds a_i if given_i, else tau_i.
 
     t [s].  values: [rad/s^2, m/s^2 or N m, N].
-    minimize, tolerance: as of `constrained_inverse`.
+    minimize, tolerance: as for `constrained_inverse`.
     """
     q, v = jnp.asarray(q), jnp.asarray(v)
     t, values = (jnp.asarray(x, q.dtype) for x in (t, values))

@@ -1,6 +1,6 @@
-"""Inverse inertias of links that loops tie: M^-1 - Y^T W^+ Y, the response to impulses that keeps the loops closed.
+"""Inverse inertias of links coupled by loops: M^-1 - Y^T W^+ Y, the response to impulses that keeps the loops closed.
 
-The response breaks no constraint: A v stays as it is, since A (M^-1 - Y^T W^+ Y) = 0. Trees tied by loops respond
+The response breaks no constraint: A v does not change, since A (M^-1 - Y^T W^+ Y) = 0. Trees coupled by loops respond
 together; `trees_of` counts them as one.
 """
 
@@ -23,7 +23,7 @@ from .evaluation import evaluate_loops
 from .forward import Dense, couple, exact
 from .kkt import Sparse
 
-ROUNDING = 16  # eps: entries of M^-1 that loops leave and that are rounding errors, relative to the tree's alone
+ROUNDING = 16  # eps: smaller entries of the restricted M^-1 count as rounding errors, relative to the tree's alone
 
 
 def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:
@@ -35,7 +35,7 @@ def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Ar
     A, Y = coupling.A, coupling.columns
     Y, WY, A = (to_blocks(trees, jnp.moveaxis(x, 1, -1))[:-1] for x in (Y, coupling.solve(Y), A))
     free = blocks - (Y[:, :, None] * WY[:, None]).sum(3)
-    # once more, with what is left of A M^-1: rounding
+    # a second time, for what is left of A M^-1: rounding
     rest = jnp.moveaxis((A[:, :, None] * free[:, :, :, None]).sum(1), 2, 0)
     W_rest = coupling.solve(rest.reshape(len(rest), -1, *rest.shape[3:])).reshape(rest.shape)
     free = free - (Y[:, :, None] * jnp.moveaxis(W_rest, 0, 2)[:, None]).sum(3)
@@ -54,7 +54,7 @@ def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
 
 
 def project_velocity_changes(model: Model, q: Array, dv: Array) -> Array:
-    """Project velocity changes (..., nv) on the motions that the loops allow."""
+    """Project velocity changes (..., nv) onto the motions that the loops allow."""
     if not exact(model.topology):
         return dv
     forest = Forest.of(model, q=q, v=dv)

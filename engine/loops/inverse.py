@@ -6,9 +6,9 @@
     lambda = (A_p^T)^+ load_p + N s                  (59-61): N spans what pulls at motors only
     s = (A_a^T N)^+ (load_a - A_a^T (A_p^T)^+ load_p)      (62-64): the least efforts; s = 0: the least lambda
 
-Departures: columns are masked, not cut out, so that which joints have motors is data; the projector P on the null space
-of A_p^T stands for the basis N, as N (A_a^T N)^+ = (A_a^T P)^+ for orthonormal N; A may be of any rank (parts below
-`DEPENDENT` count as dependent). Passive forces may act at motors too; in Kim they act elsewhere only.
+Departures: columns are masked, not cut out, so that the choice of joints with motors is data; the projector P on the
+null space of A_p^T replaces the basis N, as N (A_a^T N)^+ = (A_a^T P)^+ for orthonormal N; A may be of any rank (parts
+below `DEPENDENT` count as dependent). Passive forces may act at motors too; in Kim they act elsewhere only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..shaped import Bool, Float, Int, Real
 from .jacobian import closed
 
 Minimize = Literal["constraint_force", "torque"]
-DEPENDENT = 3.0  # times the root of the rounding, of A's size: A M^-1 A^T knows no smaller singular values of A
+DEPENDENT = 3.0  # times the root of the rounding, of A's size: A M^-1 A^T does not resolve smaller singular values of A
 
 
 class Inverse(NamedTuple):
@@ -37,7 +37,7 @@ class Inverse(NamedTuple):
 
     torque: of the motors, 0 without a motor [N m, N].
     constraint_force: the multipliers of the loops' rows, in the loops' order [N, N m].
-    residual: missing force at joints without a motor: rounding, or else `code` says so [N m, N].
+    residual: missing force at joints without a motor: rounding, otherwise `code` says so [N m, N].
     redundancy: number of independent ways in which motors can strain against each other; 0: torques are unique.
     code: see `engine.results`.
     """
@@ -116,7 +116,7 @@ def _inverse(model: Model, q, v, a, t, actuated, passive, least_torque, toleranc
 def share(A: Array, load: Array, actuated: Array, least_torque: ArrayLike) -> Split:
     """Share a load (..., nv) between motors and constraints A (..., m, nv): load = torque + A^T lambda + residual.
 
-    least_torque: bool, whether to minimize the torques if there is a choice, or lambda.
+    least_torque: bool, whether to minimize the torques, or else lambda, if there is a choice.
     """
     small = DEPENDENT * jnp.finfo(A.dtype).eps ** 0.5 * size(A)
     passive = jnp.where(actuated[..., None, :], 0, A).mT
@@ -131,7 +131,7 @@ def share(A: Array, load: Array, actuated: Array, least_torque: ArrayLike) -> Sp
 def strain(
     A: Array, held: Array, P: Array, torque: Array, force: Array, small: Array, least_torque: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """Torques (..., nv) and their lambda (..., m) from those of the least lambda, and the redundancy (62-64).
+    """Torques (..., nv) and lambda (..., m) from those with the least lambda, and the redundancy (62-64).
 
     held: (..., nv) degrees of freedom that may pull.  P: (..., m, m) projector on the lambda that pull at these only.
     """

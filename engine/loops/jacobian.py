@@ -42,8 +42,8 @@ from .kinds import RELATIONS, Row, row_count
 
 
 class Closed(NamedTuple):
-    """m constraints, loop by loop.  A: the Jacobian;  bias: the part of their acceleration by dA/dt v and by time;
-    error: G [m, rad];  rate: dG/dt = A v less the rate of drives."""
+    """m constraints, loop by loop.  A: the Jacobian;  bias: the part of their acceleration due to dA/dt v and to time;
+    error: G [m, rad];  rate: dG/dt = A v minus the rate of drives."""
 
     A: Float[Array, "*batch m nv"]
     bias: Float[Array, "*batch m"]
@@ -101,7 +101,7 @@ def _bias(kind: str):
             return [row_rate(row, velocities, tuple(T.p for T in poses)) for row in rows]
 
         poses, velocities, changes = zip(*ends, strict=True)
-        # a spatial acceleration is that of the velocity where the origin was: the origin itself turns with the link
+        # a spatial acceleration is the rate of the velocity at a fixed point: the origin itself moves with the link
         pace = tuple(Motion(a.w, a.v + V.w.cross(V.v)) for a, V in zip(changes, velocities, strict=True))
         moved = tuple(Transform(skew(V.w) @ T.R, V.v) for T, V in zip(poses, velocities, strict=True))
         moved = jax.tree.map(lambda x, y: jnp.broadcast_to(y, x.shape), poses, moved)
@@ -124,7 +124,7 @@ def jacobian(forest: Forest, model: Model, poses: list[LinkPoses], loops: list[L
 
 @fence
 def _column(row: Row, s: Motion, at: Vec3, by_a: Any, by_b: Any) -> Array:
-    """One row against all degrees of freedom, (n, nv, *batch); by_a, by_b (n, nv, 1...) whether they move a and b."""
+    """One row by all degrees of freedom, (n, nv, *batch); by_a, by_b (n, nv, 1...): whether they move a and b."""
     each = lambda x: x[:, None] if jnp.ndim(x) else x  # noqa: E731  # some forces are along the world's axes
     f, m, x_a, x_b = jax.tree.map(each, (row.f, row.m, row.x_a, row.x_b))
     s, at = jax.tree.map(lambda x: x[None], (s, at))

@@ -1,4 +1,4 @@
-"""The table of loops: the scalar constraints of each kind between two frames, one row each.
+"""The table of loops, one row per kind: the scalar constraints of each kind between two frames.
 
 The letters are Mikhaylyuk & Strashnov's (2013): frame i sits on link a, frame j on link b, at points P_i and P_j with
 unit axes n_i0, n_i1, n_i2 and n_j0, n_j1, n_j2. Joints rotate about n_0 and slide along it (their axis2 is n_1); the
@@ -75,7 +75,7 @@ def _turn(error: Scalar, m: Vec3) -> Row:
     return Row(error, ZERO, m, ZERO, ZERO)
 
 
-_PARALLEL, _ALIKE = ((1, 0), (2, 0)), ((1, 0), (2, 0), (1, 2))  # n_j0 along n_i0; and no rotation about it
+_PARALLEL, _ALIKE = ((1, 0), (2, 0)), ((1, 0), (2, 0), (1, 2))  # n_j0 along n_i0; no rotation about it either
 
 
 def _angle(ends: Ends, about: int = 0) -> Row:
@@ -86,7 +86,7 @@ def _angle(ends: Ends, about: int = 0) -> Row:
 
 
 def _inclination(ends: Ends, cosine: Scalar) -> Row:
-    """n_i0 . n_j1 keeps the cosine between the two axes of a universal joint: 0 if they are orthogonal (15)."""
+    """The cosine between the axes n_i0, n_j1 of a universal joint keeps its value: 0 if they are orthogonal (15)."""
     row = _square(ends, (0, 1))[0]
     return row._replace(error=row.error - cosine)
 
@@ -145,7 +145,7 @@ def _disc(ends: Ends, radius: Scalar) -> Rows:
 
 
 def _rolling(height: Scalar, touch: Vec3, ends: Ends) -> Rows:
-    """The point that touches the plane has its velocity: held to it (holonomic), and no slip (not integrable)."""
+    """The point of contact moves with the plane: contact is holonomic, no slip is not integrable."""
     n, x, y = ends[1].R.columns
     return (Row(height, n, ZERO, touch, touch), *(Row(0.0 * height, t, ZERO, touch, touch) for t in (x, y)))
 

@@ -3,10 +3,10 @@
     [ I       P T ] [    a    ]   [ f - p             ]
     [ T^T P^T  0  ] [ -lambda ] = [ -d(T^T P^T)/dt v  ]
 
-The bodies are eliminated first: I is block diagonal, one 6x6 a body. The Schur complement W = T^T P^T I^-1 P T has a
-block for each joint and one for each two joints that share a body; it is factored block by block, W = L D L^T, in the
-order of `elimination_order.py`. Chains and trees of n joints cost about n blocks in time and memory; k joints on one
-body cost k^2.
+The bodies are eliminated first: I is block diagonal, one 6x6 block per body. The Schur complement W = T^T P^T I^-1 P T
+has a block for each joint and one for each two joints that share a body; it is factored block by block, W = L D L^T, in
+the order of `elimination_order.py`. Chains and trees of n joints cost about n blocks in time and memory; k joints on
+one body cost k^2.
 
 W may lack rank, if joints are redundant or a mechanism is momentarily singular: as in `proximal.py`, W + mu 1 is
 factored, and proximal steps remove mu. The accelerations are then unique and the forces those of least norm; parts of a
@@ -55,7 +55,7 @@ class Sparse(NamedTuple):
 
     @property
     def A(self) -> Array:
-        """(m, nv, *batch), dense."""
+        """A (m, nv, *batch), dense."""
         return self._dense(self.J)
 
     @property
@@ -116,7 +116,7 @@ def apart(topology: Topology) -> bool:
 
 
 def sparse(forest: Forest, factors: list[Factor], loops: list[LoopRows]) -> Sparse:
-    """The system of a forest that is `apart`, factored."""
+    """Factor the system of a forest that is `apart`."""
     order = order_of(forest.topology)
     ends = _ends(forest.topology)
     J = jnp.where((ends >= 0).reshape(*ends.shape, *(1,) * (forest.rank + 2)), _wrenches(forest, loops), 0)
@@ -135,7 +135,7 @@ def sparse(forest: Forest, factors: list[Factor], loops: list[LoopRows]) -> Spar
 
 
 def _between(order: Order, J: Array, Y: Array) -> Array:
-    """W between joints that share a body, (edges, w, w, *batch); 0 for edges that elimination adds."""
+    """Blocks of W between joints that share a body, (edges, w, w, *batch); 0 for edges that elimination adds."""
     if not order.shared:
         return jnp.zeros((0, *J.shape[2:3] * 2, *J.shape[4:]), J.dtype)
     edge, side, other = zip(*order.shared, strict=True)

@@ -1,7 +1,7 @@
-"""Symmetric positive semi-definite equations that may lack rank: W x = r for right sides that W can reach.
+"""Symmetric positive semi-definite equations that may lack rank: W x = r for right-hand sides in the range of W.
 
 Loops are often redundant (a plane four-bar in space has five rows where two would do) and lose rank for a moment
-(when it lies flat). So W + mu 1 is factored in place of W, mu a small part of W's mean diagonal, and the error is
+(when it lies flat). So W + mu 1 is factored instead of W, with mu a small part of W's mean diagonal, and the error is
 removed by proximal steps (Carpentier, Budhiraja, Mansard 2021): x <- (W + mu 1)^-1 (r + mu x). A step leaves
 mu/(s + mu) of the part along an eigenvector with eigenvalue s: parts that matter converge to rounding, parts with s far
 below mu do not change. Started at 0, x tends to the solution of least norm.

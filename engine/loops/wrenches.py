@@ -1,4 +1,4 @@
-"""Wrenches of loops on the links they tie: forces and moments of constraints, springs, limits, gears and drives."""
+"""Wrenches of loops on the links they join: forces and moments of constraints, springs, limits, gears and drives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def loop_wrenches(
 
     Link b gets the opposite at the same point. A gear or a drive rotates, or pushes, link a along its joint.
     control: the command to the motors; None: their targets.
-    forces: more forces along the degrees of freedom, None: none. Contact forces count only if they are given
+    forces: more forces along the degrees of freedom, or None. Contact forces count only if they are given
     here: contacts act by impulses, in steps.
     If loops are redundant, their forces are not determined: these are the smallest of all solutions.
     """
@@ -66,7 +66,7 @@ def loop_wrenches(
 
 
 def loop_wrenches_on_links(model: Model, q: Array, v: Array, t: Array, force: Array, acting: bool) -> Array:
-    """Wrenches (..., nl, 6) of all loops on the links they tie: moment about the link's origin, force; world axes.
+    """Wrenches (..., nl, 6) of all loops on the links they join: moment about the link's origin, force; world axes.
 
     force: (m, *batch) multipliers, rows as in `evaluation.py`.
     acting: whether springs, limits and penalties act too.
@@ -95,13 +95,13 @@ def loop_wrenches_on_links(model: Model, q: Array, v: Array, t: Array, force: Ar
 
 
 def _sizes(topology: Topology, force: Array, group: LoopGroup) -> list[Array]:
-    """Multipliers (n, *batch) of each row of a group, of those of all rows (m, *batch)."""
+    """Multipliers (n, *batch) of each row of a group, from those of all rows (m, *batch)."""
     each = [force[np.flatnonzero(np.array(row_loops(topology)) == k)] for k in group.loops]
     return [jnp.stack(rows) for rows in zip(*each, strict=True)]
 
 
 def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None, forces: Any) -> Array:
-    """Multipliers (m, *batch), rows as in `evaluation.py`; zeros if penalty forces act in their place."""
+    """Multipliers (m, *batch), rows as in `evaluation.py`; zeros if penalty forces act instead."""
     tau = passive_forces(model, q, v) + motor_forces(model, q, v, control) + loop_forces(model, q, v, t) + forces
     if not exact(model.topology):
         return jnp.zeros((len(row_loops(model.topology)), *tau.shape[:-1]), tau.dtype)
@@ -110,7 +110,7 @@ def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | No
 
 
 def _along_joint(forest: Forest, poses: list[LinkPoses], group: LoopGroup, size: Array) -> Force:
-    """The wrench of work `size` along a degree of freedom: a moment if it rotates, else a force (n, *batch)."""
+    """The wrench with work `size` along a degree of freedom: a moment if it rotates, else a force (n, *batch)."""
     motions, _ = dof_motions(forest, poses)
     dofs = [forest.topology.loops[k].dofs[0] for k in group.loops]
     return _working(jax.tree.map(lambda x: take(x, dofs), motions), size)

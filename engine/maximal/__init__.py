@@ -1,1 +1,1 @@
-"""A model put in maximal coordinates: every link a body of its own, every joint a loop (of `engine/loops/`)."""
+"""Models in maximal coordinates: every link is a body of its own, every joint a loop (of `engine/loops/`)."""

@@ -1,8 +1,8 @@
 """Any model in maximal coordinates: links float, and the joints of the tree become loops (Featherstone 2008, 3.7).
 
-Each body has its own pose and velocity; joints are no longer built in but kept, exactly by constraint forces or nearly
+Each body has its own pose and velocity; joints are not built in but held, exactly by constraint forces or nearly
 by springs: the penalty joints of Mikhaylyuk & Strashnov (2013), section 4.2, whose coefficients are the defaults.
-Limits are penalties in both (4.3). Springs, dampers and constant motors act along the coordinates that the loops
+Limits are penalties in both cases (4.3). Springs, dampers and constant motors act along the coordinates that the loops
 measure, angles within half a turn; a control is now the wrench on each body.
 """
 
@@ -28,10 +28,11 @@ from .springs import DOF_DEFAULTS, acts, coefficients, springs_and_limits
 
 
 def bodies_apart(model: Model, state: State, *, hold: str | None = None) -> tuple[Model, State]:
-    """The model with every link floating, and the state it then has; on the host, not under jit.
+    """Return the model with every link floating, and its state; on the host, not under jit.
 
-    hold: "projection", "baumgarte" or "penalty" (see `Topology`), None: as it is. Loops keep their numbers; those of
-    the joints follow, link by link, a the parent and b the link. Raises ValueError for parts that cannot be converted.
+    hold: "projection", "baumgarte" or "penalty" (see `Topology`); None: as in the model. Loops keep their numbers;
+    those of the joints follow, link by link, with a the parent and b the link. Raises ValueError for parts that cannot
+    be converted.
     """
     for refusal in refusals(model):
         raise ValueError(str(refusal))
@@ -49,12 +50,12 @@ def _topology(model: Model, hold: str) -> Topology:
 
 
 def jointed_links(topology: Topology) -> list[int]:
-    """Links that hang on joints, not free ones."""
+    """Links that hang on joints, without free ones."""
     return [i for i, joint in enumerate(topology.joints) if joint != "floating"]
 
 
 def _undriven(topology: Topology, loop: Loop) -> Loop:
-    """A driven coordinate of a joint, as a loop of its own."""
+    """Convert a driven coordinate of a joint to a loop of its own."""
     if loop.kind != "drive":
         return loop
     k = loop.dofs[0] - topology.v_start[loop.a]
@@ -64,7 +65,7 @@ def _undriven(topology: Topology, loop: Loop) -> Loop:
 
 @jax.jit
 def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array]:
-    """The arrays that change, and q (..., 7 nl), v (..., 6 nl)."""
+    """Return the arrays that change, and q (..., 7 nl), v (..., 6 nl)."""
     old = model.topology
     n, links = old.n_links, np.array(jointed_links(old), int)
     frames = {"loop_position": positions(model, links), "loop_quaternion": quaternions(model, links)}
@@ -74,7 +75,7 @@ def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array
     new = frames | {"loop_size": size, "loop_course": jnp.zeros((len(links), 5), size.dtype)}
     new |= springs_and_limits(model, links) | {"loop_active": jnp.ones(len(links), size.dtype)}
     numbers = {name: _beside(getattr(model, name), x, name) for name, x in new.items()}
-    # a drive stands where its joint does
+    # a drive has the frames of its joint
     place_of = {link: len(old.loops) + k for k, link in enumerate(links.tolist())}
     rows = [place_of[loop.a] if loop.kind == "drive" else k for k, loop in enumerate(old.loops)]
     rows += list(range(len(old.loops), len(old.loops) + len(links)))
@@ -95,7 +96,7 @@ def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array
 
 
 def _beside(old: Any, new: Array, name: str) -> Array:
-    """The rows of the loops that were there, and those of the joints."""
+    """Join the rows of the old loops and those of the joints."""
     own = Model.base_ndim(name)
     lead = np.broadcast_shapes(*(x.shape[: x.ndim - own] for x in (old, new)))
     old, new = (jnp.broadcast_to(x, (*lead, *x.shape[x.ndim - own :])) for x in (old, new))
@@ -103,7 +104,7 @@ def _beside(old: Any, new: Array, name: str) -> Array:
 
 
 def _coordinates(model: Model, state: State) -> tuple[Array, Array]:
-    """Poses (..., 7 nl) and velocities (..., 6 nl) of all links, as of floating ones."""
+    """Poses (..., 7 nl) and velocities (..., 6 nl) of all links, as floating links have them."""
     forest = Forest.of(model, q=state.q, v=state.v)
     poses = propagate_poses(forest, model, state.q)
     velocities = propagate_velocities(forest, poses, state.v)

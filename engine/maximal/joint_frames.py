@@ -1,4 +1,4 @@
-"""The joints' frames as those of loops: x is the joint's axis, on the parent and on the link."""
+"""The joints' frames as frames of loops: x is the joint's axis, on the parent and on the link."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ def positions(model: Model, links: np.ndarray) -> Array:
 
 
 def quaternions(model: Model, links: np.ndarray) -> Array:
-    """Quaternions (..., joints, 2, 4): on the parent, the joint frame rotated; on the link, the same at zero."""
+    """Quaternions (..., joints, 2, 4): on the parent, of the joint frame, rotated; on the link, of the same frame at
+    zero."""
     x, axis2 = (Vec3.of(a[..., links, :]) for a in (model.axis, model.axis2))
     universal = np.array([model.topology.joints[i] == "universal" for i in links], bool)
     other = _either(universal, axis2, _least(x))
     y = _across(other, x)
-    # the link carries axis2 of a universal joint: there it is y, and x is as near axis as can be
+    # the link carries axis2 of a universal joint: there it is y, and x is the direction nearest to axis
     x_b, y_b = _either(universal, _across(x, other), x), _either(universal, other, y)
     on_parent = Quat.of_array(model.joint_quaternion[..., links, :]) * _frame(x, y)
     return jnp.stack([_array(on_parent), _array(_frame(x_b, y_b))], -2)

@@ -1,4 +1,4 @@
-"""Features of a tree's joints that the same joints as loops do not have."""
+"""Features of a tree's joints that the same joints as loops do not support."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from ..model import Model
 
-SQUARE = 1e-9  # cosine below which the axes of a universal joint are square; else its angles are not known here
-ROUND = 1e-9  # part of the largest principal inertia that the least must have
+SQUARE = 1e-9  # cosine below which the axes of a universal joint are square; else its angles are not measured here
+ROUND = 1e-9  # lower bound of the least principal inertia, as a part of the largest
 # joints whose coordinates a loop measures, and whether each is an angle
 COORDINATES = {
     "revolute": (True,), "screw": (True,), "prismatic": (False,), "cylindrical": (True, False),
@@ -20,7 +20,7 @@ DRIVEN = ("revolute", "screw", "prismatic", "cylindrical")
 
 
 class Refusal(NamedTuple):
-    """A refused feature.  where: the link and its joint, or the loop.  must: the value it must have: the remedy."""
+    """A refused feature.  where: the link and its joint, or the loop.  must: the remedy, the value it must have."""
 
     where: str
     field: str
@@ -32,7 +32,7 @@ class Refusal(NamedTuple):
 
 
 def refusals(model: Model) -> Iterator[Refusal]:
-    """Reasons why a model has no maximal coordinates, the gravest first; batched parameters count in all lanes."""
+    """Reasons why a model has no maximal coordinates, the most severe first; batched parameters count in all lanes."""
     yield from _bodies(model)
     for link, joint in enumerate(model.topology.joints):
         if joint != "floating":

@@ -28,7 +28,7 @@ def acts(model: Model, link: int) -> bool:
 
 
 def springs_and_limits(model: Model, links: np.ndarray) -> dict[str, Array]:
-    """loop_spring (..., joints, 2, 4) and loop_limits (..., joints, 2, 2).
+    """Return loop_spring (..., joints, 2, 4) and loop_limits (..., joints, 2, 2).
 
     A motor clip(gain u - kp x - kd dx/dt) is a spring, a damper and a constant force while it is not clipped.
     """
@@ -56,7 +56,8 @@ def _dofs(model: Model, links: np.ndarray) -> np.ndarray:
 
 
 def coefficients(model: Model, ends: np.ndarray) -> dict[str, Array]:
-    """loop_stiff, loop_damp (..., loops, 2) by the effective mass of the ends (loops, 2); the world's is infinite."""
+    """Return loop_stiff and loop_damp (..., loops, 2), by the effective mass of the ends (loops, 2); the world's is
+    infinite."""
     light = jnp.concatenate([1 / model.mass, jnp.zeros_like(model.mass[..., :1])], -1)
     effective = 1 / (light[..., ends[:, 0]] + light[..., ends[:, 1]])
     starred = {"loop_stiff": STIFF, "loop_damp": DAMP}

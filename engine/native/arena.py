@@ -1,4 +1,4 @@
-"""The memory of a lane: one block, in which every stored value has a slot as long as it is read.
+"""The memory of a lane: one block, in which every stored value has a slot while it is still read.
 
 All of it is laid out when the program is compiled; nothing is allocated while it runs.
 """
@@ -10,13 +10,13 @@ import bisect
 from .graph import Value
 
 LINE = 64  # bytes: slots begin at lines of the cache, where vectors of every width are aligned
-PADDING = 16  # elements: vectors may read and write so far beyond an array's last element
-THREADS = 32  # of a warp, which may do so further
+PADDING = 16  # elements: vectors may read and write this far beyond an array's last element
+THREADS = 32  # of a warp; its vectors reach that far
 
 
 class Slot:
-    """A part of the arena.  holders: number of values and loops that hold it.  owners: those that hold it for values to
-    come, as the loop or branch whose result it is: while there are no others, its content will not be read."""
+    """A part of the arena.  holders: number of values and loops that hold it.  owners: those that hold it for future
+    values, e.g. the loop or branch whose result it is: while there are no others, its content will not be read."""
 
     __slots__ = ("fixed", "holders", "offset", "owners", "size")
 
@@ -33,7 +33,7 @@ class Arena:
         self._cells: list[int] = []  # 8 bytes each, for single numbers
 
     def take(self, value: Value, fixed: bool = False) -> Slot:
-        """A new slot with one holder. fixed: nothing else may be written there."""
+        """Return a new slot with one holder.  fixed: nothing else may be written there."""
         if value.size == 1:
             if not self._cells:
                 line = self._lines(LINE)
@@ -43,7 +43,7 @@ class Arena:
         return Slot(self._lines(size), size, fixed)
 
     def take_open(self) -> Slot:
-        """A slot for the address of an open array and its number of rows."""
+        """Return a slot for the address of an open array and its number of rows."""
         return Slot(self._lines(LINE), LINE, True)
 
     def drop(self, slot: Slot) -> None:
@@ -57,7 +57,7 @@ class Arena:
             self._give_back(slot.offset, slot.size)
 
     def _lines(self, size: int) -> int:
-        """Lines of the tightest gap that is large enough."""
+        """Return lines of the smallest gap that is large enough."""
         fits = [(n, offset) for offset, n in self._free if n >= size]
         if not fits:
             self.top += size

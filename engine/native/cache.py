@@ -1,10 +1,10 @@
 """Machine code on disk: compiled once, for all later processes.
 
 `~/.cache/carom/native` (or `$XDG_CACHE_HOME/carom/native`, or `$CAROM_CACHE`) holds a file for each program, named by
-its key. A file begins with a digest of all that follows, its key included: a file that was cut off, changed, or renamed
-is not run, nor one that another user could have written. Files are written under another name and then renamed, so
-two processes do not disturb each other and a killed process leaves no partial file. Beyond MOST bytes, the least
-recently used files are deleted. `CAROM_CACHE=off` turns the cache off.
+its key. A file begins with a digest of its content and its key: a file that was cut off, changed, or renamed
+is not run, and neither is one that another user could have written. Files are written under another name and then
+renamed, so two processes do not disturb each other and a killed process leaves no partial file. Beyond MOST bytes, the
+least recently used files are deleted. `CAROM_CACHE=off` turns the cache off.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def find(key: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def store(key: str, description: dict[str, Any], code: bytes) -> None:
-    """Store code under a key. Never raises: without a cache everything works, but starts later."""
+    """Store code under a key. It never raises: without a cache everything works, but starts later."""
     cache_folder = folder()
     if cache_folder is None:
         return

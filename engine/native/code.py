@@ -18,7 +18,7 @@ from .machine import LoadedCode, assemble, target
 from .runner import Runner
 from .stages import stage
 
-WORK = 20_000  # operations that are worth a task of their own
+WORK = 20_000  # operations that are worth a separate task
 _numbers = itertools.count()
 
 
@@ -50,7 +50,7 @@ class MachineCode:
         return self._loaded.address(function)
 
     def scratch(self, lanes: int) -> list[Any]:
-        """Additional results that are never read: the arenas of threads."""
+        """Additional results that are never read: they are the arenas of threads."""
         return []
 
     def description(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class LaneText(NamedTuple):
 
     inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is None, of one that is not read 0.
     arena: its size.  opens: for each result, the open argument that it is, or None.  grain: number of lanes worth a
-    task of their own.  elements: bytes of an element of each input, then of each output.  runner: what runs it.
+    separate task.  elements: bytes of an element of each input, then of each output.  runner: what runs it.
     """
 
     text: str
@@ -93,7 +93,7 @@ def lane_text(jaxpr: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> L
 
 
 def compile_code(name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> MachineCode:
-    """The code of a closed jaxpr. keep: store it in the cache by its text, or find it there."""
+    """Compile a closed jaxpr.  keep: store the code in the cache by its text, or find it there."""
     with stage(name, "translating"):
         made = lane_text(jaxpr, open)
     machine = target()

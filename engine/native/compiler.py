@@ -1,4 +1,4 @@
-"""A jaxpr of one lane, compiled: all steps in their order."""
+"""The compiler from the jaxpr of one lane to LLVM's text: all its steps in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .types import type_of
 def compiled_text(
     jaxpr: Any, opens: Sequence[int], runner: Runner = Runner.CPU
 ) -> tuple[str, EmittedProgram, list[bool]]:
-    """LLVM's text of a closed jaxpr, and whether it reads each argument.
+    """Return LLVM's text of a closed jaxpr, the program, and whether it reads each argument.
 
     opens: whether each argument is an open array.
     """

@@ -1,8 +1,8 @@
-"""Rows that a mask hides are not computed.
+"""Rows hidden by a mask are not computed.
 
 Of `where(row < count, x, 0)`, or `there & (row < count)`, only the first `count` rows of x or `there` matter, and of
-what these are computed from row by row. Loops over such arrays end at the count. So arrays that have room for many rows
-cost what their real ones cost, if what reads them is masked.
+the values from which these are computed row by row. Loops over such arrays end at the count. So an array with room for
+many rows costs only as much as its real rows, if its readers are masked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from .graph import MEMORY, Node, Region, Value
 from .types import BOOL, I32
 
-AT_A_TIME = 64  # rows: a multiple of them is computed, so that vectors of all widths end there
+AT_A_TIME = 64  # rows: a multiple of this is computed, so that vectors of all widths end there
 MOST = 4  # counts of a limit
 
 
@@ -34,7 +34,7 @@ class Limit(NamedTuple):
         return tuple((c.base.id, first_index(c)) for c in self.counts), self.width
 
     def union(self, other: Limit) -> Limit | None:
-        """The least limit that allows for both; None: it has too many counts, or they are not of the same rows."""
+        """The least limit that allows for both; None if it has too many counts, or they are of different rows."""
         if other.width != self.width:
             return None
         counts = {(c.base.id, first_index(c)): c for c in (*self.counts, *other.counts)}
@@ -47,13 +47,13 @@ def first_index(count: Value) -> int:
 
 
 def limit_rows(top: Region) -> None:
-    """Set `Value.limit` where only the first rows of a value are needed."""
+    """Set `Value.limit` for values of which only the first rows are needed."""
     readers: dict[Value, list[tuple[Value | None, int, Value]]] = {}
     _collect(top, readers)
     masks: dict[Value, Limit | None] = {}
 
     def mask(value: Value) -> Limit | None:
-        """The rows beyond which a value is false for sure."""
+        """The rows beyond which a value is always false."""
         if value not in masks:
             masks[value] = _mask(value, mask)
         return masks[value]
@@ -114,7 +114,7 @@ def _mask(value: Value, mask: Callable[[Value], Limit | None]) -> Limit | None:
 
 
 def _view_limit(limit: Limit, view: Value) -> Limit | None:
-    """The limit of a mask as a view repeats its rows."""
+    """The limit of a mask for a view that repeats its rows."""
     widths = _row_by_row(view, view.base.size // limit.width)
     return widths and limit._replace(width=widths[1])
 
@@ -128,7 +128,7 @@ def _through(limit: Limit, arg: Value) -> Limit | None:
 
 
 def _row_by_row(view: Value, rows: int) -> tuple[int, int] | None:
-    """The widths of rows of a view's base and of the view, if each of its rows looks at the base's row of that number;
+    """The widths of rows of a view's base and of the view, if each of its rows is taken from the same row of the base;
     else None."""
     if rows < 2 or view.base.size % rows or view.size % rows:
         return None
@@ -138,7 +138,7 @@ def _row_by_row(view: Value, rows: int) -> tuple[int, int] | None:
 
 
 def _common(limits: list[Limit | None], item: Value) -> Limit | None:
-    """The limit that all readers of an item have, if its counts are known where it is computed."""
+    """The common limit of all readers of an item, if its counts are known where the item is computed."""
     if not limits or item.region is None:
         return None
     common: Limit | None = limits[0]
@@ -150,7 +150,7 @@ def _common(limits: list[Limit | None], item: Value) -> Limit | None:
 
 
 def _is_visible(home: Region | None, region: Region) -> bool:
-    """Return whether values of one region can be read in another: it is within it."""
+    """Return whether values of one region can be read in another, which must be within it."""
     here: Region | None = region
     while here is not None and here is not home:
         here = here.parent

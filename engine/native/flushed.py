@@ -1,7 +1,7 @@
-"""Denormal numbers flushed to 0 by instructions, for machines without a mode for that, as WebAssembly's.
+"""Denormal numbers flushed to 0 by instructions, for machines without a mode for it, e.g. WebAssembly.
 
 An operation that may return a denormal number is followed by instructions that make it 0 of the same sign; since none
-is made, none is read.
+is produced, none is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TYPES = {"float": F32, "double": F64}
 
 
 def flush_denormals(text: str) -> str:
-    """LLVM's text of a lane with denormal results made 0."""
+    """Return LLVM's text of a lane with denormal results made 0."""
     declared: set[str] = set()
     lines = [made for line in text.split("\n") for made in _flush_line(line, declared)]
     known = set(re.findall(r"^declare \S.*? @([\w.]+)\(", text, re.M))

@@ -1,6 +1,6 @@
 """Fusion: the terms of a reduction and the new elements of an update are computed where they are read.
 
-An elementwise value that only one such node reads, every element once, need not be an array of its own.
+An elementwise value that only one reduction or update reads, every element once, need not be an array of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SOURCES = {"reduce": 0, "fold": 0, "put": 1}  # which argument of a node may be
 
 
 def _expression(source: Value, node: Node, uses: Counter[Value]) -> list[Value]:
-    """The operations that make the source and that nothing else reads, arguments first."""
+    """The operations from which the source is computed and that nothing else reads, arguments first."""
     made: list[Value] = []
 
     def visit(value: Value) -> None:
@@ -69,7 +69,7 @@ def _into_fold(graph: Graph, node: Node, source: Value, inner: list[Value]) -> b
 
 def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
     """Fuse into a reduction: in the order of the results, term after term, or of the terms, result after result,
-    whichever lets views be read in rows. Other views of constants of a loop are stored in that order before it."""
+    whichever lets views be read in rows. Other views of a loop's constants are stored in that order before the loop."""
     op, terms = node.param
     if source.size != terms.size:
         return False
@@ -95,7 +95,7 @@ def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) ->
 
 
 def _materialize(graph: Graph, view: Value, region: Region) -> Value:
-    """A view as an array of its own, stored before the loop."""
+    """Return a view as an array of its own, stored before the loop."""
     graph.region = region
     copy = graph.whole(view)
     copy.live = True
@@ -105,7 +105,7 @@ def _materialize(graph: Graph, view: Value, region: Region) -> Value:
 def _reorder(
     graph: Graph, inner: list[Value], order_of_elements: np.ndarray, written: dict[Value, Value]
 ) -> list[Value]:
-    """The same operations for elements in another order. written: replacements of some views."""
+    """Return the same operations for elements in another order.  written: replacements of some views."""
     made: dict[Value, Value] = {}
 
     def argument(a: Value) -> Value:
@@ -120,7 +120,7 @@ def _reorder(
 
 
 def _into_put(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
-    """Fuse into an update: the elements it reads of the array must be those it overwrites."""
+    """Fuse into an update: the elements that the source reads of the array must be those that the update overwrites."""
     array, _, *indices = node.args
     table, terms = node.param
     if (table != table[0] + np.arange(len(table))).any():

@@ -1,6 +1,6 @@
 """The program of a lane as a graph: values that are flat arrays, and regions, the bodies of loops and branches.
 
-A value has a size and a type and no shape: a slice, a transpose, a broadcast is a *view*, a table of indices of another
+A value has a size and a type but no shape: a slice, a transpose, a broadcast is a *view*, a table of indices of another
 value, composed when the graph is built and never stored. An elementwise operation is a value of its own (`op` names the
 operation); loops, branches, reductions and updates are a `Node` with results.
 """
@@ -61,11 +61,11 @@ class Value:
 
     @property
     def base(self) -> Value:
-        """The value that a view looks at; else the value itself."""
+        """The value from which a view takes its elements; else the value itself."""
         return self.args[0] if self.op == "view" else self
 
     def _pattern(self) -> tuple[bool, int | None]:
-        """Return whether every element is the same one; and of a view of neighbours in order the first one's index."""
+        """Return whether all elements are the same one; and, for a view of neighbours, the first one's index."""
         if self.op == "const":
             flat = self.param
             return flat.size > 0 and flat.tobytes() == flat[:1].tobytes() * flat.size, 0
@@ -79,7 +79,7 @@ class Value:
 
 
 def digest(x: np.ndarray) -> bytes:
-    """Digest that tells arrays of one type and size apart."""
+    """Return a digest that tells arrays of one type and size apart."""
     return x.tobytes() if x.size <= 8 else hashlib.blake2b(np.ascontiguousarray(x).data, digest_size=16).digest()
 
 
@@ -87,7 +87,7 @@ class Region:
     """A body of straight-line code.  items: elementwise values and nodes, in an order that can be computed.
 
     inputs: values that the owner sets before each run.  results: values that the owner reads after it.
-    before: of a loop's body, the region in which constants of the loop are computed; None of others.  outermost: the
+    before: of a loop's body, the region in which constants of the loop are computed, else None.  outermost: the
     `before` of the outermost loop it is in; None outside of loops.
     """
 
@@ -113,8 +113,8 @@ class Region:
 class Node:
     """An operation that is not elementwise.  op: names its emitter.  args: values it reads.  regions: its bodies.
     outside: values of outer regions that the bodies read.
-    source: an argument that is computed within the node, see `fusion.py`; inner: by these operations, from these
-    leaves; length: that of the rows it is cut into."""
+    source: an argument that is computed within the node, see `fusion.py`; inner: the operations that compute it;
+    leaves: the values these read; length: that of the rows it is cut into."""
 
     def __init__(self, op: str, args: Sequence[Value], param: Any, region: Region) -> None:
         self.op, self.args, self.param, self.region = op, list(args), param, region
@@ -138,12 +138,12 @@ class Node:
 
 
 class Graph:
-    """Builds a graph, region by region, and keeps it small on the way: equal values are one value, views of views are
-    views, and operations move out of the loops that do not change their arguments.
+    """A builder of graphs, region by region, which keeps them small: equal values are one value, views of views are
+    views, and operations move out of loops that do not change their arguments.
 
     An argument may be *open*: an array of rows whose number the program does not know. It stays in the caller's memory.
-    Rows of it are read and written at indices that the program computes, and it is passed from loop to loop; nothing
-    else is done to it, and it is never copied.
+    Its rows are read and written at indices that the program computes, and it is passed from loop to loop; no other
+    operation is applied to it, and it is never copied.
     """
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class Graph:
         return self.constants[key]
 
     def view(self, value: Value, indices: Any) -> Value:
-        """The elements at these indices, in their order."""
+        """The elements at these indices, in order."""
         indices = np.asarray(indices, np.int32).reshape(-1)
         if value.op == "view":
             indices, value = value.param[indices], value.args[0]
@@ -186,7 +186,7 @@ class Graph:
     def compute(
         self, op: str, size: int, type: Type, args: Sequence[Value], param: Any = None, key: Any = None
     ) -> Value:
-        """An elementwise operation. key: replaces a parameter that cannot be hashed."""
+        """The result of an elementwise operation.  key: replaces a parameter that cannot be hashed."""
         if any(a.open is not None for a in args[op in MEMORY :]):
             raise Unsupported(f"{op} of an open array")
 
@@ -198,7 +198,7 @@ class Graph:
         return self._once((op, size, type.name, tuple(a.id for a in args), param if key is None else key), args, make)
 
     def _once(self, known: Any, args: Sequence[Value], make: Callable[[Region], Value]) -> Value:
-        """The value known under this key; else the one made of these arguments, in the earliest region."""
+        """The value known under this key; else a new one of these arguments, in the earliest region."""
         region: Region | None = self.region
         while region is not None:
             if known in region.known:
@@ -209,8 +209,8 @@ class Graph:
         return value
 
     def earliest(self, args: Sequence[Value], region: Region) -> Region:
-        """The outermost region in which a value of these arguments can be computed: before loops. Out of branches only
-        before the outermost loop, which has many iterations: constants of a run are computed once."""
+        """The outermost region in which a value of these arguments can be computed: before loops. From a branch it is
+        moved only before the outermost loop, which has many iterations: constants of a run are computed once."""
         deepest = max((a.region.depth for a in args if a.region is not None), default=0)
         if region.outermost is not None and deepest <= region.outermost.depth:
             return region.outermost
@@ -230,7 +230,7 @@ class Graph:
         return self._once((op, size, type.name, tuple(a.id for a in args), key), args, make)
 
     def whole(self, value: Value) -> Value:
-        """The value as an array of its own, no view."""
+        """The value as an array of its own, not a view."""
         return self.compute("copy", value.size, value.type, (value,)) if value.op == "view" else value
 
     def select(self, which: Value, no: Value, yes: Value) -> Value:
@@ -239,7 +239,7 @@ class Graph:
         return no if no is yes else self.compute("select_n", no.size, no.type, (which, no, yes))
 
     def inside(self, node: Node, before: Region | None, build: Callable[[Region], None]) -> Region:
-        """A new region of a node. before: the region of a loop's constants; None for branches."""
+        """Add a region to a node.  before: the region of a loop's constants; None for branches."""
         outer = self.region
         self.region = Region(before if before is not None else outer, node, before)
         node.regions.append(self.region)

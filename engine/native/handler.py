@@ -1,12 +1,12 @@
-"""The function that XLA calls: lanes one after another, on as many threads as there is work for.
+"""The function that XLA calls: it runs lanes one after another, on as many threads as there is work for.
 
-XLA's foreign function interface hands over a call frame, `struct XLA_FFI_CallFrame` of xla/ffi/api/c_api.h, whose
+XLA's foreign function interface passes a call frame, `struct XLA_FFI_CallFrame` of xla/ffi/api/c_api.h, whose
 layout is stable; the numbers below are offsets in bytes into it and the structures it points to. The first argument is
 ours: `layout`, an int64 array: lanes, flags, grain, then for each argument and each result the stride from one lane's
-to the next's (0: all lanes share it), then for each argument its number of rows, if it is open.
+to the next's (0: all lanes share it), then for each open argument its number of rows.
 
 Lanes are taken from a counter, `grain` of them at a time, by the thread that was called and by tasks on XLA's own
-threads, each with an arena of its own. A task that comes too late finds no lane and returns. They share a job in
+threads, each with an arena of its own. A task that starts too late finds no lane and returns. They share a job in
 memory, which the last of them frees.
 """
 
@@ -29,8 +29,8 @@ _NEXT, _DONE, _HOLDERS, _LANES, _LAYOUT, _ARG_POINTERS, _RESULT_POINTERS, _JOB =
 def handler_text(
     inputs: Sequence[tuple[int, int | None]], outputs: Sequence[tuple[int, int]], arena: int, triple: str
 ) -> str:
-    """LLVM's text. inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is None. arena: its
-    size."""
+    """LLVM's text of the handler.  inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is
+    None. arena: its size."""
     lines: list[str] = []
     copies: dict[str, list[str]] = {"in": [], "out": []}
     for way, parts, table in (("in", inputs, "%args"), ("out", outputs, "%results")):
@@ -63,7 +63,7 @@ def handler_text(
                 f"  %{way}.s{k} = getelementptr i64, ptr %layout, i64 {stride}",
                 f"  %{way}.t{k} = load i64, ptr %{way}.s{k}",
             ]
-            if way == "in":  # shared arguments are still there from the lane before
+            if way == "in":  # shared arguments are still there from the previous lane
                 copy = [
                     f"  %in.own{k} = icmp ne i64 %in.t{k}, 0",
                     f"  %in.do{k} = or i1 %in.own{k}, %all",
@@ -107,7 +107,7 @@ def _one_lane(take: list[str], give: list[str], arena: int) -> list[str]:
 
 
 def _flush_to_zero(triple: str) -> tuple[list[str], list[str]]:
-    """Instructions before and after the code that make denormals count as 0, as in XLA's own code."""
+    """Instructions before and after the code by which denormals count as 0, as in XLA's own code."""
     if triple.startswith("x86_64"):
         return [
             "  %old = alloca i32", "  %new = alloca i32",
@@ -124,7 +124,7 @@ def _flush_to_zero(triple: str) -> tuple[list[str], list[str]]:
 
 
 def _work(flush: list[str], restore: list[str], arena: int) -> list[str]:
-    """Text that takes lanes until there are none left."""
+    """Text that takes lanes until none is left."""
     declared = {
         "x86": ["declare void @llvm.x86.sse.stmxcsr(ptr)", "declare void @llvm.x86.sse.ldmxcsr(ptr)"],
         "aarch64": ["declare i64 @llvm.aarch64.get.fpcr()", "declare void @llvm.aarch64.set.fpcr(i64)"],
@@ -223,7 +223,7 @@ _TASK = [
     "  call void @work(ptr %job)", "  call void @let_go(ptr %job)", "  ret void", "}",
 ]  # fmt: skip
 
-METADATA = [  # a question about this handler, in place of a call?
+METADATA = [  # is this a question about the handler instead of a call?
     f"  %e0 = getelementptr i8, ptr %frame, i64 {EXTENSION}",
     "  %extension = load ptr, ptr %e0",
     "  %plain = icmp eq ptr %extension, null",

@@ -1,4 +1,4 @@
-"""The results of a program as a few arrays, one a kind of number: forty arrays take longer than many programs run."""
+"""The results of a program as a few arrays, one per kind of number: forty arrays take longer than many programs run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from . import structure
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class JoinedResults:
-    """Joined results.  arrays: by kind, (n,) one result behind the other.  layout: as JSON, the results' structure, and
+    """Joined results.  arrays: by kind, (n,) one result after the other.  layout: as JSON, the results' structure, and
     the kind and the shape of each."""
 
     arrays: dict[str, Array]
@@ -39,7 +39,7 @@ def join_results(results: Any) -> JoinedResults:
 
 
 def split_results(given: JoinedResults) -> Any:
-    """Split, outside of a program, into the results as they were, with arrays of numpy."""
+    """Split, outside of a program, into the original results, with arrays of numpy."""
     tree, parts = _read(given.layout)
     arrays = {kind: np.asarray(x) for kind, x in given.arrays.items()}
     return jax.tree.unflatten(tree, [arrays[kind][part].reshape(shape) for kind, part, shape in parts])

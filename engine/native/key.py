@@ -1,8 +1,8 @@
-"""The key of a program's machine code: a digest of all it depends on, computed without tracing it.
+"""The key of a program's machine code: a digest of everything it depends on, computed without tracing it.
 
 It depends on the package's source, the versions of its compilers, the processor, the program's name and static
-arguments, and the shapes and types of its other arguments, never on numbers. Objects without a lasting name (a user's
-function, for one) have no key: then the compiled text is the key.
+arguments, and the shapes and types of its other arguments, never on numbers. Objects without a lasting name (e.g. a
+user's function) have no key: then the compiled text is the key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FLOORS = ("engine", "collision", "contact", "integrators", "scenes")
 
 
 _only_here: set[str] = set()
-_renewed: list[str] = []  # names that were given another meaning
+_renewed: list[str] = []  # names whose meaning was changed
 
 
 class Nameless(Exception):
@@ -35,8 +35,8 @@ class Nameless(Exception):
 
 
 def only_here(name: str) -> None:
-    """Mark a name that is valid in this process only: in another one it may mean something else. Marked again, it has
-    another meaning from now on, and programs are made anew."""
+    """Mark a name that is valid in this process only: in another one it may mean something else. Marking it again
+    gives it another meaning from then on, and programs are compiled again."""
     if name in _only_here:
         _renewed.append(name)
         jax.clear_caches()
@@ -44,7 +44,7 @@ def only_here(name: str) -> None:
 
 
 def meanings() -> int:
-    """A number that changes when a name gets another meaning."""
+    """Return a number that changes when a name gets another meaning."""
     return len(_renewed)
 
 

@@ -1,4 +1,4 @@
-"""The needed part of a graph, from its results backwards; carries of loops and results of branches one by one."""
+"""The needed part of a graph, from its results backwards, with each loop's carry and branch's result by itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .sinking import sink
 
 
 def prune(top: Region) -> list[Region]:
-    """Remove all that nothing needs. Returns the regions that remain, outer ones first."""
+    """Remove everything that is not needed; return the regions that remain, outer ones first."""
     _mark(top)
     regions = list(_regions(top))
     for region in regions:
@@ -84,7 +84,7 @@ def _trim(node: Node) -> None:
 
 
 def _in_order(region: Region) -> list[Value | Node]:
-    """The items, each behind what it reads: the count of its limit may be computed after it."""
+    """The items, each after those it reads: the count of its limit may be computed after it."""
     makers: dict[Value, Value | Node] = {}
     for item in region.items:
         makers.update(dict.fromkeys(item.results if isinstance(item, Node) else [item], item))

@@ -1,4 +1,4 @@
-"""Machine code of LLVM's text, by llvmlite."""
+"""Machine code from LLVM's text, by llvmlite."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MATHEMATICS = ("fmod", "erf")
 
 
 def processor() -> tuple[str, str]:
-    """The processor that code is made for, and its features: this machine, or CAROM_NATIVE_CPU, as x86-64-v3."""
+    """The processor that code is made for, and its features: this machine, or CAROM_NATIVE_CPU, e.g. x86-64-v3."""
     named = os.environ.get("CAROM_NATIVE_CPU")
     if named:
         return named, ""
@@ -67,7 +67,7 @@ def assemble(text: str, machine: Any) -> bytes:
 
 
 class LoadedCode:
-    """Object code in memory, ready to be called. Keep it as long as anything may call it."""
+    """Object code in memory, ready to be called. It must be kept as long as anything may call it."""
 
     def __init__(self, code: bytes) -> None:
         binding = llvm()
@@ -80,5 +80,5 @@ class LoadedCode:
         return self._engine.get_function_address(name)
 
     def call(self, name: str, *numbers: int) -> None:
-        """Call a function of whole numbers."""
+        """Call a function of integers."""
         ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(numbers))(self.address(name))(*numbers)

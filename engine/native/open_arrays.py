@@ -10,8 +10,8 @@ import jax
 
 @jax.tree_util.register_pytree_node_class
 class Open:
-    """An argument that is an array of rows, (rows, ...), whose number a program need not know. It sees the array, but
-    must not read its length."""
+    """An argument that is an array of rows, (rows, ...), whose number a program need not know. The program gets the
+    array, but must not read its length."""
 
     written = 1
 
@@ -28,13 +28,13 @@ class Open:
 
 @jax.tree_util.register_pytree_node_class
 class OpenRecord(Open):
-    """An open array that the program writes rows of, and returns in one of these."""
+    """An open array whose rows the program writes, and which it returns in an OpenRecord."""
 
     written = 2
 
 
 def open_leaves(args: Any) -> list[int]:
-    """The kind of openness of each leaf."""
+    """The `written` of each leaf in an open array; 0 for other leaves."""
     is_open = lambda x: isinstance(x, Open)  # noqa: E731
     marks = jax.tree.map(lambda x: jax.tree.map(lambda _: x.written, x) if is_open(x) else 0, args, is_leaf=is_open)
     return jax.tree.leaves(marks)

@@ -1,4 +1,4 @@
-"""The order of a region: elementwise operations of one size, and limit, that can share a loop become a cluster.
+"""The order of a region: elementwise operations of equal size and limit that can share a loop become a cluster.
 
 An operation's stage is the first at which all its arguments are computed. Arguments read at its own index, from the
 same loop, may be of the same stage; others are of an earlier one. Then each operation moves to the latest stage that

@@ -1,4 +1,4 @@
-"""The plan of a program: the function of each part, the values that must be in memory, and until when.
+"""The plan of a program: the function of each part, the values that must be in memory, and how long each is needed.
 
 LLVM's time grows faster than a function's length, so a long region is cut into functions of bounded weight, and a loop
 or branch too heavy for one keeps only its skeleton in place. Between functions values pass through memory; within one,
@@ -12,7 +12,7 @@ import itertools
 from .graph import MEMORY, Node, Region, Value
 from .order import Cluster
 
-LIMIT = 700  # operations a function
+LIMIT = 700  # operations per function
 END = 1 << 60  # later than every part of a region
 
 
@@ -88,7 +88,7 @@ class Plan:
             if here is base.region:
                 break
             before = here.owner.regions[0] if here.owner is not None else None
-            if before is not None and before is base.region:  # computed before the loop, read in it: until it ends
+            if before is not None and before is base.region:  # computed before the loop: needed until it ends
                 self.last[before][base] = END
                 break
             assert here.owner is not None

@@ -1,7 +1,7 @@
-"""Object code for other machines than this one: that of exported worlds.
+"""Object code for other machines than this one, for exported worlds.
 
-A lane's text depends on no machine. Each operation rounds by IEEE 754 and none is contracted or reordered, so every
-processor computes the same bits; the width of its vectors changes the time alone.
+A lane's text does not depend on the machine. Each operation rounds by IEEE 754 and none is contracted or reordered, so
+every processor computes the same bits; the width of its vectors changes only the time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .machine import level, llvm
 
 MODE = 0x9FC0  # of x86's vector unit: to nearest, no traps, denormals count as 0
 FLUSH = 1 << 24  # of AArch64's FPCR: the same
-# functions that LLVM leaves to C's library if a processor lacks the instruction; all of them exact
+# functions that LLVM takes from C's library if a processor lacks the instruction; all of them are exact
 EXACT = ("floor", "ceil", "trunc", "round", "roundeven", "rint")
 # functions of C's library that are not the same everywhere
 INEXACT = ("fmod", "erf")
 
 
 class Target(NamedTuple):
-    """triple: LLVM's name of the machine.  cpu: the least processor, by LLVM's name.  features: its other features.
-    library: file name of a static library, {} for its name.  reloc: whether code may lie anywhere, "pic" or not."""
+    """triple: LLVM's name of the machine.  cpu: the minimum processor, by LLVM's name.  features: its other features.
+    library: file name of a static library, {} for its name.  reloc: "pic" if code may be at any address, or not."""
 
     triple: str
     cpu: str
@@ -47,7 +47,7 @@ TARGETS = {
 
 
 FAMILIAR = "x86-64-v2", "x86-64-v3", "x86-64-v4", "generic", "cortex-a72", "neoverse-n1", "apple-m1"  # processors
-# lists the processors of a machine, then makes code for one: LLVM ends the process where it cannot
+# lists the processors of a machine, then compiles for one: LLVM ends the process if it cannot
 PROBE = """
 import sys
 import llvmlite.binding as binding
@@ -63,7 +63,7 @@ target.create_target_machine(cpu=cpu).emit_object(module)
 
 
 def this_machine() -> str:
-    """The name of its target."""
+    """The name of this machine's target."""
     triple = llvm().get_default_triple()
     machine = "aarch64" if triple.startswith(("aarch64", "arm64")) else triple.partition("-")[0]
     system = next((s for s in ("windows", "macos", "android") if s in triple.replace("darwin", "macos")), "linux")
@@ -71,7 +71,7 @@ def this_machine() -> str:
 
 
 def check_cpu(target: Target, cpu: str) -> None:
-    """Refuse a processor that LLVM has no code for: it would end this process, or be passed over in silence."""
+    """Refuse a processor that LLVM has no code for: it would end this process, or be ignored silently."""
     command = [sys.executable, "-c", PROBE, target.triple, cpu]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     names = re.findall(r"^ +(\S+) +- Select the \1 processor", done.stderr, re.M)
@@ -83,7 +83,7 @@ def check_cpu(target: Target, cpu: str) -> None:
 
 
 def objects(texts: dict[str, str], target: Target, cpu: str | None = None) -> dict[str, bytes]:
-    """Object code of each of these texts. cpu: another processor than the target's least."""
+    """Object code of each of these texts.  cpu: another processor than the target's minimum."""
     machine = _machine(target, cpu)
     return {name: _object(_parse(text), machine) for name, text in texts.items()}
 
@@ -117,7 +117,7 @@ def _object(module: Any, machine: Any) -> bytes:
 
 
 def library_functions(code: bytes, names: tuple[str, ...] = EXACT) -> list[str]:
-    """The functions among these of C's mathematics library that object code calls."""
+    """The functions of C's mathematics library, of those named, that object code calls."""
     found = {m[1].decode() for m in re.finditer(rb"(?<![\w.])_?([a-z]+)f?\x00", code)}
     return [name for name in names if name in found or f"{name}f" in found]
 

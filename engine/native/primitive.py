@@ -1,7 +1,7 @@
 """`native(function)`: a lane's program as a primitive of jax.
 
-On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. On a
-GPU of NVIDIA's it is one kernel, of which each warp takes lane after lane. Programs that this compiler does not
+On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. On an
+NVIDIA GPU it is one kernel, in which each warp takes lane after lane. Programs that this compiler does not
 translate, other platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
 In forward mode the differentiated jaxpr is a program of its own; in reverse mode jax sees the function itself.
 """
@@ -43,7 +43,7 @@ from .straight import Straight
 from .warp.code import GpuKernel
 from .warp.driver import DriverError
 
-_compile_lock = threading.RLock()  # LLVM compiles for one thread at a time
+_compile_lock = threading.RLock()  # LLVM compiles in one thread at a time
 
 
 native_p = Primitive("native")
@@ -135,7 +135,7 @@ def _call(
     layout = np.array([1 if lanes is None else lanes, flags, code.grain, *strides, *rows], np.int64)
     assert len(layout) == HEAD + len(strides) + len(rows)
     aliases = {1 + k: j for j, k in enumerate(code.opens) if k is not None}
-    # as int32, for jax without 64 bits would cut its numbers off
+    # as int32: jax without 64 bits would truncate its numbers
     name, more = code.register(), code.scratch(1 if lanes is None else lanes)
     call = jax.ffi.ffi_call(name, [*kinds, *more], input_output_aliases=aliases)
     return call(layout.view(np.int32), *args)[: len(kinds)]
@@ -147,13 +147,13 @@ mlir.register_lowering(native_p, mlir.lower_fun(_lower_to_gpu, multiple_results=
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:
-    # an open array that is written may vary, whether it does so before or not
+    # an open array that is written may vary even if it does not vary before
     varying = tuple(
         not isinstance(t, ad.Zero) or (open == 2 and differentiable(x))
         for t, x, open in zip(tangents, primals, program.open, strict=True)
     )
     given = [ad.instantiate_zeros(t) for t, yes in zip(tangents, varying, strict=True) if yes]
-    if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must see the function
+    if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must differentiate the function
         some = iter(given)
         whole = [next(some) if yes else no_tangent(p) for p, yes in zip(primals, varying, strict=True)]
         plain = jax.jit(functools.partial(_lower_to_xla, program=program, batched=batched))
@@ -199,7 +199,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
 
 
 def _unbatch_constants(program: Program, mapped: list[bool], out: list[Any]) -> tuple[list[Any], list[int | None]]:
-    """Results and their axes of lanes: if only tangents differ, a derivative's first results are of all lanes."""
+    """Results and their axes of lanes: if only tangents differ between lanes, a derivative's primal results do not."""
     primal = program.primal
     same = 0 if primal is None or any(mapped[: len(primal.avals)]) else len(primal.results)
     return [x[0] if k < same else x for k, x in enumerate(out)], [None if k < same else 0 for k in range(len(out))]
@@ -209,13 +209,13 @@ batching.primitive_batchers[native_p] = _batch
 
 
 def _as_array(x: Any, wide: bool) -> np.ndarray:
-    """The array as jax would convert it, with 64 bits or without."""
+    """Convert the array as jax would, with or without 64 bits."""
     array = np.asarray(x, order="C")
     return array if wide or array.dtype.itemsize < 8 else array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
 def _on_cpu() -> bool:
-    """Return whether programs called outside of others run as machine code on this machine."""
+    """Return whether programs called from the outside run as machine code on this machine."""
     return jax.default_backend() == "cpu" and not (in_native.get() or jax.config.jax_disable_jit)  # pyright: ignore
 
 
@@ -232,9 +232,9 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
 
     Arrays in `Open` may be of any length: all lengths share one program.
     blocks: under `vmap`, lanes run side by side in blocks of as many as a vector holds, a single lane as a block of
-        copies. The function takes lanes too, along one axis in front of every array, and no open ones. A loop in it
-        goes on until the last lane of a block is done; it must not change lanes that are done.
-    alike: lanes, or blocks of them, take the same branches: on a GPU a thread runs each, not a warp.
+        copies. The function then takes lanes, along one axis in front of every array, and no open ones. A loop in it
+        continues until the last lane of a block is done; it must not change lanes that are done.
+    alike: lanes, or blocks of them, take the same branches: on a GPU each is run by a thread, not by a warp.
     """
     programs: dict[Any, Program] = {}
     straights: dict[Any, tuple[Straight, Any]] = {}
@@ -265,7 +265,7 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
         return programs[key]
 
     def call_traced(static: Any, *args: Any) -> Any:
-        """Call it as a part of a program that jax traces."""
+        """Call it as a part of a program that jax is tracing."""
         leaves, tree = jax.tree.flatten(args)
         leaves = [jnp.asarray(x) for x in leaves]
         program = find_program(static, args, leaves, tree)

@@ -1,4 +1,4 @@
-"""`Program`: a function of arrays, traced for their shapes, and what is made of it: code, a kernel, derivatives."""
+"""`Program`: a function of arrays, traced for their shapes, and its compiled forms: code, a kernel, derivatives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .stages import stage
 from .types import Unsupported
 from .warp.code import GpuKernel, compile_kernel
 
-ROWS = 10007  # rows of an open array while a program is traced: a number that nothing else has
+ROWS = 10007  # rows of an open array while a program is traced: no other axis has this length
 NO_MESH = jax.sharding.AbstractMesh((), ())
 CodeOrKernel = TypeVar("CodeOrKernel", MachineCode, GpuKernel)
 log = logging.getLogger("carom.native")
@@ -32,9 +32,9 @@ in_native: ContextVar[bool] = ContextVar("within a native program", default=Fals
 
 
 class Program:
-    """A function of arrays, traced for their shapes. function: takes flat arrays, returns a flat list. avals: of one
-    lane; those of open arrays have ROWS rows. open: of each, 0 if it is not open, 1 if it is read, 2 if it is also
-    written, and then it is a result too, in the same order."""
+    """A function of arrays, traced for their shapes.  function: takes flat arrays, returns a flat list.  avals: of one
+    lane; those of open arrays have ROWS rows.  open: of each, 0 if it is not open, 1 if it is read, 2 if it is also
+    written; then it is also a result, in the same order."""
 
     def __init__(
         self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
@@ -53,18 +53,18 @@ class Program:
 
     @functools.cached_property
     def closed_jaxpr(self) -> Any:
-        with stage(self.name, "tracing"), jax.sharding.use_abstract_mesh(NO_MESH):  # a lane knows of no shard_map
+        with stage(self.name, "tracing"), jax.sharding.use_abstract_mesh(NO_MESH):  # a lane is outside any shard_map
             return _trace(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
 
     def within(self, batched: tuple[bool, ...], avals: Sequence[Any]) -> Any:
-        """The jaxpr as a part of another program."""
+        """Return the jaxpr as a part of another program."""
         if any(self.open):
             raise Unsupported("a program of open arrays within another")
         return _trace(functools.partial(self.plain, batched), avals)
 
     @functools.cached_property
     def code(self) -> MachineCode | None:
-        """Machine code; None if there is none, which is logged once a program."""
+        """Machine code; None if there is none, which is logged once per program."""
         return self._compile(compile_code, self.key)
 
     @functools.cached_property
@@ -83,7 +83,7 @@ class Program:
             log.warning("%s runs as XLA's program: %s", self.name, why)
             return None
         shapes = [(x.shape, x.dtype.name) for x in self.results]
-        self.__dict__.pop("closed_jaxpr", None)  # it is large, and was needed for this
+        self.__dict__.pop("closed_jaxpr", None)  # it is large, and no longer needed
         if key is not None:
             with contextlib.suppress(structure.Foreign):
                 more = {"results": shapes, "tree": None if self.tree is None else structure.write(self.tree)}
@@ -121,7 +121,7 @@ class Program:
         return made
 
     def plain(self, batched: tuple[bool, ...], *leaves: Any) -> list[Any]:
-        """The function as jax sees it."""
+        """Call the function in the form for jax."""
         if not any(batched):
             return self.function(*leaves)
         if self.wide is None:
@@ -130,7 +130,7 @@ class Program:
 
     def derivative(self, varying: tuple[bool, ...]) -> Program:
         """Program of the derivative: (arguments, tangents of those that vary) -> (results, the tangents of those that
-        are not whole numbers)."""
+        are not integers)."""
         if varying not in self._derivatives:
             given = [(a, is_open) for a, is_open, yes in zip(self.avals, self.open, varying, strict=True) if yes]
 
@@ -184,7 +184,7 @@ def no_tangent(x: Any) -> Any:
 
 
 def wide_of(avals: Sequence[Any]) -> int:
-    """Number of lanes of its widest numbers that run side by side."""
+    """Number of lanes that run side by side, by its widest numbers."""
     return min((side_by_side(a.dtype) for a in avals if differentiable(a)), default=side_by_side(np.float64))
 
 

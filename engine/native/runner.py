@@ -7,7 +7,7 @@ import os
 
 from .arena import THREADS
 
-VARIABLE = "CAROM_GPU_LANES"  # of the environment: who runs a lane on a GPU, "thread" or "warp"
+VARIABLE = "CAROM_GPU_LANES"  # of the environment: the runner of a lane on a GPU, "thread" or "warp"
 
 
 class Runner(enum.Enum):
@@ -27,13 +27,13 @@ class Runner(enum.Enum):
 
     @property
     def strip(self) -> int | None:
-        """Number of elements that a loop over a long array takes at a time; None: as many as a vector of them has."""
+        """Number of elements that a loop over a long array takes at a time; None: as many as fit in a vector."""
         return {Runner.WARP: THREADS, Runner.THREAD: 1}.get(self)
 
 
 def of_gpu(alike: bool) -> Runner:
-    """The runner of lanes on a GPU. alike: whether lanes take the same branches of the program, so that no thread waits
-    for others."""
+    """The runner of lanes on a GPU.  alike: whether lanes take the same branches of the program, so that no thread
+    waits for others."""
     requested = os.environ.get(VARIABLE) or ("thread" if alike else "warp")
     if requested not in ("thread", "warp"):
         raise ValueError(f"{VARIABLE} is {requested!r}; it may be thread or warp")

@@ -1,6 +1,6 @@
 """Values that only one branch reads are computed in it; those that only a loop reads, before it, if it iterates.
 
-jax computes the operands of a branch whether it is taken or not. Most branches of a tick are not taken, as the points
+jax computes the operands of a branch whether it is taken or not. Most branches of a tick are not taken, e.g. the points
 of faces that lie on each other and the correction at a step's end.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from .graph import Node, Region, Value
 
-ALONE = ("fold", "reduce", "join", "running")  # nodes that do nothing but compute their result
+ALONE = ("fold", "reduce", "join", "running")  # nodes that only compute their result
 
 
 def sink(regions: list[Region]) -> None:
-    """Move values inwards as far as possible. regions: all of them, outer ones first."""
+    """Move values inwards as far as possible.  regions: all of them, outer ones first."""
     readers: dict[Value, list[Region]] = {}
 
     def read_by(region: Region, values: list[Value]) -> None:
@@ -62,7 +62,7 @@ def _innermost(region: Region, readers: list[Region]) -> Region:
 
 
 def _towards(region: Region, inner: Region) -> Region | None:
-    """The region directly within this one that an inner one is in; None: it is this one."""
+    """The region directly within this one that contains an inner one; None if that is this one."""
     while inner is not region:
         assert inner.parent is not None
         if inner.parent is region:
@@ -72,6 +72,6 @@ def _towards(region: Region, inner: Region) -> Region | None:
 
 
 def _at_most_once(region: Region) -> bool:
-    """Return whether it runs once at most for each run of its owner: a branch, or the `before` of a loop."""
+    """Return whether it runs at most once for each run of its owner: a branch, or the `before` of a loop."""
     owner = region.owner
     return owner is not None and (owner.op == "cond" or region is owner.regions[0])

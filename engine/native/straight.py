@@ -1,6 +1,6 @@
 """A program called without XLA: one lane, numpy's arrays in and out. A call by XLA takes longer than many programs run.
 
-The code is the same, and so are the bits: it gets a call frame that looks like XLA's (`handler.py`).
+The code is the same, and so are the bits: it gets a call frame in the form of XLA's (`handler.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .code import MachineCode
 from .handler import ARGS, DATA, HEAD, POISON, RESULTS
 
 WORD = 8
-FRAME, BUFFER = 16, 4  # words of a call frame, and of a buffer in it, that the code looks at
+FRAME, BUFFER = 16, 4  # words of a call frame, and of a buffer in it, that the code reads
 
 
 class Straight:
@@ -34,7 +34,7 @@ class Straight:
         self._function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.address("called"))
         n = 1 + n_args + len(self._results)
         self._buffers = FRAME + n + BUFFER * np.arange(n)  # words at which they begin: the layout, arguments, results
-        self._data = int(self._buffers[0]) + DATA // WORD  # and where the layout's pointer is, others BUFFER apart
+        self._data = int(self._buffers[0]) + DATA // WORD  # word of the layout's pointer; the others are BUFFER apart
         self._free: list[tuple[np.ndarray, int]] = []  # frames that are free now, and their addresses
 
     def __call__(self, args: Sequence[np.ndarray]) -> list[np.ndarray]:

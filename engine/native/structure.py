@@ -1,6 +1,6 @@
 """The structure of a program's results as plain data, so that a process with its machine code need not trace it.
 
-Tuples, lists, dicts, and the classes of this package: named tuples and dataclasses, whose static fields are plain too.
+It handles tuples, lists, dicts, and the classes of this package: named tuples and dataclasses with plain static fields.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ class Foreign(Exception):
 
 
 def write(tree: Any) -> Any:
-    """A tree structure as JSON."""
+    """Return a tree structure as JSON."""
     return _write(jax.tree.unflatten(tree, range(tree.num_leaves)))
 
 
 def read(data: Any) -> Any:
-    """A tree structure from JSON."""
+    """Return a tree structure from JSON."""
     return jax.tree.structure(_read(data))
 
 

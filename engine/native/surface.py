@@ -1,7 +1,7 @@
 """Public functions as machine code: `native_jit` for single calls, `lanewise` for batches.
 
 Called with arrays they run as programs of their own. Called inside a traced program (a user's `jit`, `vmap` or `grad`,
-or another native program) they are a part of that.
+or another native program) they are a part of it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile function(model, *arrays (..., n)) -> arrays that begin with the same axes of lanes.
 
     Called with arrays, lanes run in blocks of as many as a vector holds: operations apply to a whole block. A single
-    lane runs as a block too, so that its result is the same.
+    lane also runs as a block, so that its result is the same.
     """
     plain = jax.jit(function)
 
@@ -113,12 +113,12 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _pack_shared(model: Model) -> Packed | Model:
-    """The model as a program of many lanes takes it."""
+    """Return the model in the form for a program of many lanes."""
     return model if lanes_of(model) else pack_model(model)
 
 
 def _needs_jax(arguments: Any) -> bool:
-    """Return whether it is called inside a program, or is to run operation by operation."""
+    """Return whether it is called inside a program, or must run operation by operation."""
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
         return True
     leaves = jax.tree.leaves(arguments, is_leaf=lambda x: isinstance(x, Model))

@@ -1,4 +1,4 @@
-"""Types of the elements of arrays, as jax, LLVM and memory know them."""
+"""Types of the elements of arrays in jax, LLVM and memory."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def type_of(dtype: Any) -> Type:
 
 
 def vector(t: Type, width: int, stored: bool = False) -> str:
-    """LLVM's name of a vector of `width` elements; of one, the scalar's."""
+    """LLVM's name of a vector of `width` elements; for one element, that of the scalar."""
     one = t.stored if stored else t.llvm
     return one if width == 1 else f"<{width} x {one}>"
 
 
 def literal(t: Type, x: Any) -> str:
-    """A constant in LLVM's text."""
+    """Write a constant in LLVM's text."""
     if t.kind == "f":  # LLVM writes a float's bits as those of the double it is equal to
         return f"0x{struct.unpack('<Q', struct.pack('<d', float(x)))[0]:016X}"
     if t.kind == "b":

@@ -19,7 +19,7 @@ TARGET = Target(
 PAGE = 1 << 16
 STACK = 1 << 18  # bytes
 LOCALS = 50_000  # variables of a function: browsers refuse more
-FIRST = 1024  # byte that may be read or written
+FIRST = 1024  # first byte that may be read or written
 MAGIC = b"\0asm\1\0\0\0"
 # sections
 CUSTOM, TYPE, IMPORT, FUNCTION, MEMORY, GLOBAL, EXPORT, CODE, DATA = 0, 1, 2, 3, 5, 6, 7, 10, 11
@@ -31,11 +31,11 @@ IS_FUNCTION, IS_DATA, IS_SECTION = 0, 1, 3
 UNDEFINED, NAMED = 0x10, 0x40
 # relocations: addresses of data in the code and in data, as LEB128 of 5 bytes, signed, and as 4 bytes
 ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32 = 3, 4, 5
-UNCHANGED = {0, 6, 7}  # numbers of functions, types and globals: there is one file
+UNCHANGED = {0, 6, 7}  # indices of functions, types and globals do not change: there is one file
 
 
 class WasmModule(NamedTuple):
-    """A module.  code: the module's bytes.  heap: the first byte of memory that it does not use itself."""
+    """A module.  code: the module's bytes.  heap: the first byte of memory that the module does not use."""
 
     code: bytes
     heap: int
@@ -60,7 +60,7 @@ def module_of(code: bytes, exported: Iterable[str]) -> WasmModule:
         segment, offset = file.data[symbol]
         address = addresses[segment] + offset + more
         wide = 4 if kind == ADDRESS_I32 else 5
-        # the summand of a register may be below 0
+        # the addend of a register may be negative
         bits = (address % 2**32).to_bytes(4, "little")
         body[section][at : at + wide] = bits if kind == ADDRESS_I32 else _encode_padded(address, kind == ADDRESS_SLEB)
     segments = _vector(
@@ -98,8 +98,8 @@ def _check_locals(section: bytes) -> None:
 
 
 class _Object:
-    """An object file, taken apart.  sections: number -> content.  segments: of data, the offset of each in its
-    section, and its bytes.  alignments: of these, as powers of 2.  functions: name -> number.  data: symbol's number ->
+    """A parsed object file.  sections: number -> content.  segments: of data, the offset of each in its
+    section, and its bytes.  alignments: of these, as powers of 2.  functions: name -> index.  data: symbol's index ->
     (segment, offset).  relocations: (section, offset, kind, symbol, addend)."""
 
     def __init__(self, code: bytes) -> None:
@@ -234,7 +234,7 @@ def _encode_unsigned(n: int) -> bytes:
 
 
 def _encode_signed(n: int) -> bytes:
-    """A number that is not negative, as signed LEB128."""
+    """Encode a number that is not negative as signed LEB128."""
     out = bytearray()
     while n > 63:
         out.append(n & 127 | 128)
@@ -243,7 +243,7 @@ def _encode_signed(n: int) -> bytes:
 
 
 def _encode_padded(n: int, signed: bool) -> bytes:
-    """A number as LEB128 of 5 bytes."""
+    """Encode a number as LEB128 of 5 bytes."""
     n = n if signed else n % 2**32
     return bytes([*(n >> 7 * k & 127 | 128 for k in range(4)), n >> 28 & 127])
 

@@ -1,5 +1,5 @@
 """Accelerations of a planar chain under forces, and the change of its velocities if a joint hits the ground or an angle
-its limit. Wawrzynski (2005), sections 3, 7.1 and 12.1."""
+reaches its limit. Wawrzynski (2005), sections 3, 7.1 and 12.1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChainMotion(NamedTuple):
 
     a: acceleration [m/s^2].  force: F^d, of the link before it [N].  reaction: of its guide: ground, line or hand
     [N].  torque: tau^w, which gives an active joint its angular acceleration or holds it at a limit [N m].
-    After an impact: changes of velocity, and impulses.
+    After an impact these are changes of velocity, and impulses.
     """
 
     a: Float[Array, "*batch n 2"]
@@ -33,7 +33,7 @@ class ChainMotion(NamedTuple):
 
 
 class Posture(NamedTuple):
-    """A state as kernels read it, leaves (n, *batch): see `ChainState`."""
+    """A state in the form for kernels, leaves (n, *batch): see `ChainState`."""
 
     x: Vec2
     v: Vec2
@@ -42,7 +42,7 @@ class Posture(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Prescribed values of an instant. hold: a^w of joints that are held.  F: F^e.  e: of each link, (3).  alpha: of
+    """Prescribed values at an instant.  hold: a^w of joints that are held.  F: F^e.  e: of each link, (3).  alpha: of
     angles that are held."""
 
     hold: Vec2
@@ -57,7 +57,7 @@ def posture_of(rows: Rows, state: ChainState) -> Posture:
 
 
 def read(model: Chain, state: ChainState) -> tuple[Rows, Posture, Links]:
-    """A chain and its state as kernels read them."""
+    """Return a chain and its state in the form for kernels."""
     rows = rows_of(model, state.t.shape)
     now = posture_of(rows, state)
     return rows, now, links(rows, now.x, now.v)
@@ -69,7 +69,7 @@ def state_of(posture: Posture, t: Array) -> ChainState:
 
 
 def may_hold_angles(model: Chain) -> bool:
-    """Return whether an angular acceleration may be prescribed, as far as is known: else part I suffices."""
+    """Return whether an angular acceleration may be prescribed, as far as is known; if not, part I suffices."""
     given = (model.active, model.lower, model.upper)
     if any(isinstance(x, jax.core.Tracer) for x in given):
         return True
@@ -78,7 +78,7 @@ def may_hold_angles(model: Chain) -> bool:
 
 
 def pull(rows: Rows, link: Links, now: Posture, drive: DriveRows, settle: Array | float) -> Demand:
-    """Accelerations under forces, with stuck joints and shut angles held."""
+    """The prescribed values under forces, with stuck joints and shut angles held."""
     guided = rows.guided & (now.stuck < 0)
     alpha = jnp.where(now.shut != OPEN, back_to_limit(rows, link, now.shut, settle), drive.angular)
     hold, F = only(guided, drive.acceleration), outside(rows, link, now.v, drive)
@@ -88,8 +88,8 @@ def pull(rows: Rows, link: Links, now: Posture, drive: DriveRows, settle: Array 
 def stop(rows: Rows, link: Links, now: Posture) -> Demand:
     """Z1: stuck joints and shut angles stop instantaneously. Guided and driven ones keep their velocity.
 
-    Departure: not e = 0, which would keep the rate at which a link stretches by error: it is removed. The remaining
-    velocities are then the nearest that all links allow, and a stop never adds energy.
+    Departure: e is not 0, which would keep the rate at which a link stretches by error: that rate is removed. The
+    remaining velocities are then the nearest that all links allow, and a stop never adds energy.
     """
     none = jnp.zeros_like(rows.mass)
     alpha = jnp.where(now.shut != OPEN, -joint_rates(link), 0)
@@ -129,7 +129,7 @@ def joint_alpha(L: Vec2, a: Vec2) -> Array:
 
 
 def before(link: Links) -> Vec2:
-    """r_(i-1) of the link before each joint; before joint 0 that of the world, the x axis."""
+    """r_(i-1) of the link before each joint; before joint 0 it is the world's x axis."""
     r = shift_rows(link.r, -1)
     return Vec2(r.x.at[0].set(1), r.y)
 

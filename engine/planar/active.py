@@ -1,13 +1,13 @@
 """Accelerations of a planar chain in O(n), with given angular accelerations of some joints.
 
-Wawrzynski (2005), part II, sections 9 to 11. Joint i and the link behind it respond to a force F of the link before and
-the torque tau that holds joint i with
+Wawrzynski (2005), part II, sections 9 to 11. Joint i and the link behind it respond to a force F of the link before it
+and the torque tau that holds joint i with
     a_i = A F + b^w tau + b,    alpha^o_i = p . F + q^w tau + q,
     F_(i+1) = C F + d^w tau + d,    tau_(i+1) = g . F + h^w tau + h.
 
-The letters of `chain.py`, and
-    L     r*/l, r* being r turned left: L . (a_(i+1) - a_i) is the angular acceleration of link i      (11)
-    k     of section 10, in two numbers a row: of phi (force along the link) and of tau_(i+1)
+The letters are those of `chain.py`, and
+    L     r*/l, with r* r turned left: L . (a_(i+1) - a_i) is the angular acceleration of link i       (11)
+    k     of section 10, in two numbers per row: of phi (force along the link) and of tau_(i+1)
 
 Departures:
 - W and u make sections 10, 11.1, 11.2 and 11.3 one formula, as in `chain.py`: the sixteen cases are rows of data;
@@ -16,7 +16,7 @@ Departures:
 - the exceptional situations are then its rank: a demand that no force or torque can meet is dropped. Of two demands
   that contradict each other the report keeps the one with the larger coefficients; here they are compared without
   units, D and K/|L|^2.
-- joint 0 rotates against the world: its torque is computed when the recursion has reached it.
+- joint 0 rotates against the world: its torque is computed at the end of the recursion.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .chain import ChainSolution, JointTerms, unless_small
 
 class Turning(NamedTuple):
     """Active joints, leaves (n, *batch). active: whether alpha is given.  alpha: alpha^w [rad/s^2].
-    least: below it K is taken for zero [1/(kg m^2)]."""
+    least: below it K counts as zero [1/(kg m^2)]."""
 
     L: Vec2
     active: Array
@@ -62,7 +62,7 @@ class ActiveTransmission(NamedTuple):
 
 
 def inverse(D: Array, c: Array, K: Array, link: JointTerms, next_: Turning, L: Vec2) -> tuple[Array, Array, Array]:
-    """G of [phi, tau'] = G [y_1, y_2], the inverse of [[D, -c], [-c, K]] or of the part of it that can be met."""
+    """G of [phi, tau'] = G [y_1, y_2]: the inverse of [[D, -c], [-c, K]], or of the part of it that can be met."""
     stiff, binding = link.least < D, next_.active & (next_.least < K)
     determinant = D * K - c * c
     both = stiff & binding & (determinant > 64 * jnp.finfo(D.dtype).eps * D * K)
@@ -76,7 +76,7 @@ def inverse(D: Array, c: Array, K: Array, link: JointTerms, next_: Turning, L: V
 
 
 def inwards(joints: JointTerms, turning: Turning) -> tuple[ActiveResponse, ActiveTransmission]:
-    """All twelve coefficients of all joints, from the last to the first."""
+    """Compute the twelve coefficients of all joints, from the last to the first."""
 
     def one(
         carry: tuple[ActiveResponse, Turning], row: tuple[JointTerms, Turning]
@@ -123,7 +123,7 @@ def form(a: Vec2, b: Vec2, G11: Array, G12: Array, G22: Array) -> Sym2:
 def outwards(
     joints: JointTerms, turning: Turning, responses: ActiveResponse, passed: ActiveTransmission
 ) -> ChainSolution:
-    """Forces, torques and accelerations, from the first joint to the last (section 9, steps 2 and 3)."""
+    """Compute forces, torques and accelerations, from the first joint to the last (section 9, steps 2 and 3)."""
 
     def one(
         carry: tuple[Vec2, Array], row: tuple[Sym2, ActiveResponse, ActiveTransmission]

@@ -1,4 +1,4 @@
-"""Chains by angles: positions of joints from their angles and back. Exact both ways; lengths cannot drift this way."""
+"""Chains by angles: positions of joints from their angles and back. Both ways are exact; lengths cannot drift."""
 
 from __future__ import annotations
 

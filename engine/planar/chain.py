@@ -9,11 +9,11 @@ computed from the last joint to the first; then the forces are passed outwards.
     u     its acceleration without its neighbours: W F^e, or a^w if guided
     e     r . (a_i - a_(i+1)), which keeps the link's length                               (3)
 
-Departure: with W and u the four kinds of joint (free, guided, on a line, ending, and each combined) are one
+Departure: with W and u the four kinds of joint (free, guided, on a line, ending, and their combinations) are one
 formula: (6)-(9) and sections 6.1-6.4 follow by putting W in. C = H W, H symmetric, A = W - W H W.
 If no force can change the length of a link (6.1, both its ends guided) it carries none: 1/D = 0.
-The loops over the joints stay loops: unrolled, XLA's fusion on the CPU would compute shared numbers once for each
-reader, twice as often with every joint (four joints, 1024 lanes: 54 us a chain, not 0.2).
+The loops over the joints stay loops: unrolled, XLA's fusion on the CPU would compute shared numbers once per
+reader, twice as often with every joint (four joints, 1024 lanes: 54 us per chain, not 0.2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..algebra.vec2 import Sym2, Vec2
 
 
 class JointTerms(NamedTuple):
-    """The joints, leaves (n, *batch). least: below it 1/D of the link is taken for infinite [1/kg]."""
+    """The joints, leaves (n, *batch).  least: below it 1/D of the link counts as infinite [1/kg]."""
 
     r: Vec2
     W: Sym2
@@ -59,13 +59,13 @@ class ChainSolution(NamedTuple):
 
 
 def unless_small(x: Array, least: Array) -> Array:
-    """1/x, and 0 where x is not above `least`; no NaN, nor in derivatives."""
+    """Return 1/x, and 0 where x is not above `least`; there is no NaN, also in derivatives."""
     large = x > least
     return jnp.where(large, 1 / jnp.where(large, x, 1), 0)
 
 
 def inwards(joints: JointTerms) -> tuple[Response, Transmission]:
-    """A_i, b_i and C_i, d_i of all joints, from the last to the first: (6)-(9)."""
+    """Compute A_i, b_i and C_i, d_i of all joints, from the last to the first: (6)-(9)."""
 
     def one(outer: Response, joint: JointTerms) -> tuple[Response, tuple[Response, Transmission]]:
         r, W, u, e, least = joint
@@ -83,7 +83,7 @@ def inwards(joints: JointTerms) -> tuple[Response, Transmission]:
 
 
 def outwards(joints: JointTerms, responses: Response, passed: Transmission) -> ChainSolution:
-    """Forces of the links and accelerations, from the first joint to the last (section 3, steps 2 and 3)."""
+    """Compute forces of the links and accelerations, from the first joint to the last (section 3, steps 2 and 3)."""
 
     def one(F: Vec2, row: tuple[Sym2, Response, Transmission]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
         W, (A, b), (H, d) = row

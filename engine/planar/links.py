@@ -14,8 +14,8 @@ from .model import Chain, ChainDrive
 
 
 class Rows(NamedTuple):
-    """A chain as a kernel reads it: leaves (n, *batch), grounds (g, *batch); see `Chain`. there: whether there is such
-    a joint.  linked: whether a link leads from it to the next."""
+    """A chain in the form for kernels: leaves (n, *batch), grounds (g, *batch); see `Chain`.  there: whether the joint
+    exists.  linked: whether a link leads from it to the next."""
 
     mass: Array
     length: Array
@@ -36,8 +36,8 @@ class Rows(NamedTuple):
 class Links(NamedTuple):
     """The link behind each joint, zero for none, (n, *batch).
 
-    r: unit vector along it.  L: r*/l.  l: its length as it is [m].  rate: r . (v_(i+1) - v_i) [m/s].
-    omega: its rate of turning [rad/s].  across: (3), the square of the velocity across it over l [m/s^2].
+    r: unit vector along it.  L: r*/l.  l: its present length [m].  rate: r . (v_(i+1) - v_i) [m/s].
+    omega: its angular velocity [rad/s].  across: (3), the square of the velocity across it over l [m/s^2].
     """
 
     r: Vec2
@@ -78,7 +78,7 @@ def rows_of(chain: Chain, batch: tuple[int, ...]) -> Rows:
 
 
 def only(yes: Array, v: Vec2) -> Vec2:
-    """v if yes, else zero, whatever v is."""
+    """Return v if yes, else zero, even if v is not finite."""
     return Vec2(jnp.where(yes, v.x, 0), jnp.where(yes, v.y, 0))
 
 
@@ -91,7 +91,7 @@ def shift_rows(x: Any, by: int) -> Any:
 
 
 def links(chain: Rows, x: Vec2, v: Vec2) -> Links:
-    """The links of a chain.  x, v: of all joints, zero for none."""
+    """The links of a chain.  x, v: of all joints, zero for those that do not exist."""
     d, w = only(chain.linked, shift_rows(x, 1) - x), only(chain.linked, shift_rows(v, 1) - v)
     square = jnp.where(chain.linked, d.dot(d), 1)
     l = jnp.sqrt(square)
@@ -110,7 +110,7 @@ def stretch(chain: Rows, links: Links, settle: Array | float) -> Array:
 
 
 class DriveRows(NamedTuple):
-    """A ChainDrive as a kernel reads it, leaves (n, *batch), zero if nothing acts."""
+    """A ChainDrive in the form for kernels, leaves (n, *batch), zero if nothing acts."""
 
     torque: Array
     force: Vec2

@@ -28,9 +28,9 @@ class Chain:
     The numbers of joints and of grounds are static; all else is data, and may differ from lane to lane.
 
     mass [kg].  length: of the links [m].  gravity [m/s^2].
-    joints: number of the n that exist, int; the rest are room.
+    joints: number of the n that exist, int; the rest are unused.
     guided: whether a joint's acceleration is given from outside; 0 by default.
-    line: unit normal of the line a joint is bound to; zero if it is bound to none.
+    line: unit normal of the line a joint is bound to; zero if there is none.
     active: whether the angular acceleration of a joint is given from outside.
     lower, upper: the least and the largest angle of a joint [rad]; infinite for none. The angle of joint i is
         that from link i - 1 to link i, of joint 0 that from the x axis to link 0; the last joint has none.
@@ -59,7 +59,7 @@ class Chain:
         return self.mass.shape[-1]
 
     def axes(self) -> Iterator[tuple[str, Any, int]]:
-        """Each field's name, value, and number of axes without lanes."""
+        """Name, value, and number of axes without lanes of each field."""
         own = {"gravity": 1, "joints": 0, "line": 2, "ground": 2, "normal": 2}
         for f in fields(self):
             yield f.name, getattr(self, f.name), own.get(f.name, 1)
@@ -84,7 +84,7 @@ class ChainState:
     """The state of a chain: all that a rollback must restore. A batch adds one leading axis.
 
     x: positions of the joints [m].  v: velocities [m/s].  t [s].
-    stuck: number of the ground a joint sticks in, -1 for none.
+    stuck: index of the ground a joint sticks in, -1 for none.
     shut: 1 if a joint is held at its upper limit, -1 at its lower, 0 if it is open.
     """
 

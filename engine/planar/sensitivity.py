@@ -1,16 +1,16 @@
 """Sensitivity of the accelerations of a planar chain to forces and torques, and the torques that give joints prescribed
-angular accelerations. Wawrzynski (2005), section 8: one back-propagation of O(n) a row.
+angular accelerations. Wawrzynski (2005), section 8: one back-propagation of O(n) per row.
 
 Active and shut joints rotate freely here: section 8 belongs to part I. With them, differentiate `chain_accelerations`
 by `ChainDrive.force`.
 
 Departures:
 - step 1 says B_i, which the report never defines: da_i/dF^d_i is A_i, by (1);
-- db_(k-1)/db_k is C_(k-1)^T. The report has C_(k-1), the same of free and guided joints but not of joints on a line,
-  where C = r r^T (I - s s^T)/(...) is not symmetric;
+- db_(k-1)/db_k is C_(k-1)^T. The report has C_(k-1), which is the same for free and guided joints but not for joints on
+  a line, where C = r r^T (I - s s^T)/(...) is not symmetric;
 - dd_(k-1)/db_k, which step 4 needs and the report does not give, is -H_(k-1), by (7);
 - the derivative of any sum of weights . a_i is propagated. A row of da/dF^e has a weight at joint i; one of
-  d alpha^z/d tau has weights at three joints, by (13), so that 8.1 takes O(n) a row too.
+  d alpha^z/d tau has weights at three joints, by (13), so that 8.1 also takes O(n) per row.
 Transposed, as written here, the steps are the recursion with the weights as forces: da_i/dF_j = (da_j/dF_i)^T.
 """
 
@@ -70,7 +70,8 @@ def angular(rows: Rows, link: Links, a: Vec2) -> Array:
 
 
 def by_torques(factors: JointFactors, rows: Rows, link: Links, joints: Array) -> Array:
-    """d alpha^z_i/d tau_j [i, j, *batch] of the joints numbered (m,): 8.1, both its sums over three joints by (13)."""
+    """d alpha^z_i/d tau_j [i, j, *batch] of the joints with indices (m,): 8.1, both its sums over three joints by
+    (13)."""
     L, before = link.L[:, None], shift_rows(link.L, -1)[:, None]
     later = jnp.arange(len(link.l))[:, None] - joints
     later = later.reshape(*later.shape, *(1,) * (link.l.ndim - 1))
@@ -89,7 +90,7 @@ def joint_indices(n: int, joints: Sequence[int]) -> Array:
 def chain_force_jacobian(model: Chain, state: ChainState, i: int | None = None) -> Float[Array, "... n 2 2"]:
     """da_i/dF_j of one joint i by the forces on all joints j: (..., j, component of a_i, of F_j), in O(n) [1/kg].
 
-    Without i of all joints, (..., i, j, component of a_i, of F_j), in O(n^2).
+    Without i, those of all joints, (..., i, j, component of a_i, of F_j), in O(n^2).
     """
     chosen = joint_indices(model.n, range(model.n) if i is None else [i])
     lanes = (1,) * state.t.ndim
@@ -104,7 +105,7 @@ def chain_force_jacobian(model: Chain, state: ChainState, i: int | None = None) 
 def chain_torque_jacobian(
     model: Chain, state: ChainState, joints: Sequence[int] | None = None
 ) -> Float[Array, "*#batch m m"]:
-    """d alpha^z_i/d tau_j (..., m, m) of the listed joints, of all n - 1 without a list (8.1) [1/(kg m^2)]."""
+    """d alpha^z_i/d tau_j (..., m, m) of the listed joints, or of all n - 1 without a list (8.1) [1/(kg m^2)]."""
     rows, now, link = read(model, state)
     chosen = joint_indices(model.n - 1, range(model.n - 1) if joints is None else joints)
     return jnp.moveaxis(by_torques(factors(rows, now, link), rows, link, chosen), (0, 1), (-2, -1))

@@ -1,4 +1,4 @@
-"""Elementary functions made of exactly rounded operations only, so that they give the same bits everywhere.
+"""Elementary functions made only of exactly rounded operations, so that they give the same bits everywhere.
 
 They need IEEE 754's sum, product, quotient, square root, floor and comparisons, selection, and integers: no tables, no
 loops, no fused products. They take arrays of any shape, float64 or float32, have no derivatives (they work on bits),

@@ -49,7 +49,7 @@ def _odd(k: Array) -> Array:
 
 
 def _to_sign(x: Array) -> int:
-    """Distance of the second bit of an integer from its sign bit."""
+    """Distance between the second bit of an integer and its sign bit."""
     return jnp.iinfo(format_of(x).integer).bits - 2
 
 
@@ -92,8 +92,8 @@ def atan(x: Array) -> Array:
 def atan2(y: Array, x: Array) -> Array:
     """The angle of the point (x, y), from -pi to pi, with the signs of zeros.
 
-    The rounding error of the quotient is found by multiplying back, in exact products of halves (Dekker 1971), and its
-    effect is added: to 0.88 ulp (0.93).
+    The rounding error of the quotient is computed by multiplying back, in exact products of halves (Dekker 1971), and
+    its effect is added: to 0.88 ulp (0.93).
     """
     f = format_of(x)
     a, b = lax.abs(y), lax.abs(x)
@@ -103,11 +103,11 @@ def atan2(y: Array, x: Array) -> Array:
     scale = select(under < large, number(large, x), 1 / large)
     over, under = over * scale, under * scale
     middle, p, q = _quotient(over, under)
-    t = select(over == under, 0.0, p / q)  # where both are 0, or infinite, too
+    t = select(over == under, 0.0, p / q)  # also where both are 0, or infinite
     t_high, q_high = chop(t), chop(q)
     t_low, q_low = t - t_high, select(middle, over - (q_high - under), q - q_high)
     rest = ((p - t_high * q_high) - t_high * q_low) - t_low * q
-    sure = (over > f.least * 2.0 ** (2 * f.bits)) & (q < math.inf)  # else it underflows, or is no number
+    sure = (over > f.least * 2.0 ** (2 * f.bits)) & (q < math.inf)  # otherwise it underflows, or is NaN
     error = select(sure, rest / q, 0.0)
     back = bits_of(x) < 0
     outer = select(back, number(2.0, x), 0.0)
@@ -119,8 +119,8 @@ def atan2(y: Array, x: Array) -> Array:
 
 
 def _quotient(over: Array, under: Array) -> tuple[Array, Array, Array]:
-    """Return whether over / under, from 0 to 1, is above 9/16, and p and q: the arctangent is that of p / q, plus pi/4
-    if it is above. Below, p and q are the two themselves."""
+    """Return whether over / under, from 0 to 1, is above 9/16, and p and q: its arctangent is that of p / q, plus pi/4
+    if it is above. Otherwise p and q are over and under."""
     middle = (over >= under * 0.5625) & (over > 0)
     return middle, select(middle, over - under, over), select(middle, over + under, under)
 
@@ -132,7 +132,7 @@ def _arctangent_less(t: Array) -> Array:
 
 
 def _add_quarters(high: Array, low: Array, quarters: Array, down: Array) -> Array:
-    """quarters * pi/2 + (high + low), or less it where `down`."""
+    """quarters * pi/2 + (high + low), or minus (high + low) where `down`."""
     return _from_right_angles(select(down, -high, high), select(down, -low, low), quarters)
 
 
@@ -145,14 +145,14 @@ def _from_right_angles(high: Array, low: Array, quarters: Array) -> Array:
 
 
 def asin(x: Array) -> Array:
-    """The arcsine. Beyond 1/2 it is pi/2 less twice that of sqrt((1 - x) / 2). To 0.67 ulp (0.67)."""
+    """The arcsine. Beyond 1/2 it is pi/2 minus twice that of sqrt((1 - x) / 2). To 0.67 ulp (0.67)."""
     small, head, tail = _arcsine_parts(lax.abs(x))
     quarters = select(small, number(0.0, x), 1.0)
     return with_sign(_from_right_angles(head, tail, quarters), bits_of(x))
 
 
 def acos(x: Array) -> Array:
-    """The arccosine: pi/2 less the arcsine; beyond 1/2 twice an arcsine, or pi less that. To 0.64 ulp (0.66)."""
+    """The arccosine: pi/2 minus the arcsine; beyond 1/2 twice an arcsine, or pi minus that. To 0.64 ulp (0.66)."""
     small, head, tail = _arcsine_parts(lax.abs(x))
     below = x < 0
     flip = small & ~below
@@ -161,7 +161,7 @@ def acos(x: Array) -> Array:
 
 
 def _arcsine_parts(a: Array) -> tuple[Array, Array, Array]:
-    """Return whether a <= 1/2, head and tail. Their sum is then the arcsine of a, else minus twice that of
+    """Return whether a <= 1/2, head and tail. Their sum is the arcsine of a if so, else minus twice that of
     sqrt((1 - a) / 2)."""
     f = format_of(a)
     small = a <= 0.5

@@ -1,8 +1,8 @@
-"""The two formats of floats, and the constants of the functions of each.
+"""The two floating-point formats, and the constants of the functions for each.
 
 Polynomials are minimax fits of relative errors, found by Remez's exchange in 70 digits (Muller, Elementary Functions,
-chapter 3). Their first three coefficients were rounded one by one, the others fitted anew each time. Each is of as low
-a degree as leaves its error below a tenth of an ulp.
+chapter 3). Their first three coefficients were rounded one by one, and the others fitted again each time. Each has the
+lowest degree that leaves its error below a tenth of an ulp.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ Coefficients = tuple[float, ...]
 
 
 class Format(NamedTuple):
-    """bits: of the fraction.  bias: of the exponent.  Numbers in parts are sums, the biggest part first: all but the
-    last have so few bits that their products with the whole numbers, or the chopped ones, they meet are exact.
+    """bits: of the fraction.  bias: of the exponent.  Numbers in parts are sums, the largest part first: all parts but
+    the last have so few bits that their products with the integers, or the chopped numbers, they are multiplied by are
+    exact.
 
-    quarter: pi/2, to be multiplied by up to 2^30 (2^13).  right_angle: pi/2, as near as two floats come.  ln2: to be
-    multiplied by exponents.  ln2_half, two_thirds_log2e: ln 2 and 2 / (3 ln 2), the first part chopped.
+    quarter: pi/2, to be multiplied by up to 2^30 (2^13).  right_angle: pi/2, as exactly as two floats can hold it.
+    ln2: to be multiplied by exponents.  ln2_half, two_thirds_log2e: ln 2 and 2 / (3 ln 2), the first part chopped.
     exp_most, sinh_most: the last arguments whose results are finite.  exp_least: the first whose result is normal.
     sqrt_half_bits: those of the square root of 1/2.
 
@@ -27,7 +28,7 @@ class Format(NamedTuple):
     sine: (sin x - x) / x^3, up to pi/4.  cosine: (cos x - 1 + z/2) / z^2, up to pi/4.
     arcsine: (asin x - x) / x^3, up to 1/2.  arctangent: (atan x - x) / x^3, up to 9/16.
     logarithm: (2 atanh x - 2 x) / x^3, and power: (3 atanh(x) / x - 3 - z) / z^2, of logarithms of 2^(-1/2) to 2^(1/2).
-    Those in x itself: exponential: (e^x - 1 - x - x^2 / 2) / x^3, up to ln(2)/2.  cube_root: of 2^(-3/2) to
+    In x itself: exponential: (e^x - 1 - x - x^2 / 2) / x^3, up to ln(2)/2.  cube_root: of 2^(-3/2) to
     2^(3/2), to 7 bits.
     """
 

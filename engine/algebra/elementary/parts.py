@@ -34,19 +34,19 @@ def number(x: float, like: Array) -> Array:
 
 
 def chop(x: Array) -> Array:
-    """x with the first half of its bits: the product of two such numbers is exact."""
+    """Return x with the first half of its bits: the product of two chopped numbers is exact."""
     return float_of(bits_of(x) & -(1 << format_of(x).half_bits))
 
 
 def with_sign(x: Array, bits: Array) -> Array:
-    """x, its sign changed where the first of these bits is set."""
+    """Return x, with its sign changed where the first of these bits is set."""
     return float_of(bits_of(x) ^ (bits & format_of(x).sign))
 
 
 def nearest(x: Array) -> tuple[Array, Array]:
-    """The nearest whole number n, |n| < 2^(bits - 1), and bits that end in those of n.
+    """Return the nearest integer n, |n| < 2^(bits - 1), and bits that end in those of n.
 
-    Added to 1.5 * 2^bits, a number has no place for a fraction, and its last bits are the whole number's.
+    A number added to 1.5 * 2^bits has no place for a fraction, and its last bits are the integer's.
     """
     n = lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
     return n, bits_of(n + 1.5 * 2.0 ** format_of(x).bits)

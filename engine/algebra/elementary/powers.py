@@ -72,8 +72,8 @@ def _near_one(high: Array, low: Array) -> Array:
 
 
 def _grown(x: Array) -> tuple[Array, Array, Array, Array]:
-    """e^x - 1 = 2^n ((1 - 2^-n) + (e^r - 1)), with the rounding errors of the sums of large parts put in again.
-    And n, and e^r - 1 in two parts."""
+    """Return e^x - 1 = 2^n ((1 - 2^-n) + (e^r - 1)), corrected by the rounding errors of the sums of large parts;
+    n; and e^r - 1 in two parts."""
     n, k, high, tail = _reduce_argument(x)
     less = select(n < 64, power_of_two(-k), 0.0)
     first = 1 - less
@@ -130,15 +130,16 @@ def log1p(x: Array) -> Array:
 
 
 def _edges_of_log(u: Array, x: Array, y: Array) -> Array:
-    """y, the logarithm of u, or what it is where u is not positive and finite. x: infinite, or NaN, where u is."""
+    """Return y, the logarithm of u, or the special value where u is not positive and finite.  x: infinite, or NaN,
+    where u is."""
     least = format_of(u).least
     y = select(u < math.inf, y, x)
     return select(u < least, select(u <= -least, number(math.nan, u), -math.inf), y)
 
 
 def _log(x: Array, more: Array | None) -> Array:
-    """ln x + more. Of x = 2^k (1 + f) it is k ln 2 + 2 atanh s, s = f / (2 + f), and as 2 s = f - s f, 2 atanh s is
-    f - (h - s (h + (2 atanh s - 2 s) / s)), h = f^2 / 2: only the last difference rounds what matters."""
+    """ln x + more. For x = 2^k (1 + f) it is k ln 2 + 2 atanh s, s = f / (2 + f), and as 2 s = f - s f, 2 atanh s is
+    f - (h - s (h + (2 atanh s - 2 s) / s)), h = f^2 / 2: only the rounding of the last difference matters."""
     form = format_of(x)
     integer, m = exponent_and_fraction(x)
     k = lax.convert_element_type(integer, x.dtype)
@@ -152,7 +153,7 @@ def _log(x: Array, more: Array | None) -> Array:
 
 
 def cbrt(x: Array) -> Array:
-    """The cube root: a polynomial, made better twice by Halley's method, the second time from a chopped number,
+    """The cube root: a polynomial, improved twice by Halley's method, the second time from a chopped number,
     whose square is exact. To 0.67 ulp (0.78)."""
     f = format_of(x)
     a = lax.abs(x)
@@ -168,7 +169,7 @@ def cbrt(x: Array) -> Array:
 
 
 def power(x: Array, y: Array) -> Array:
-    """x^y, y of x's type or of whole numbers; special cases as in IEEE 754's pow.
+    """x^y, y of x's type or of integers; special cases as in IEEE 754's pow.
 
     It is 2^(y log2 |x|), the logarithm and the product in two parts (Muller, Elementary Functions, on x^y), to 1.2 ulp
     (0.87).
@@ -206,7 +207,7 @@ def power(x: Array, y: Array) -> Array:
 def _log2(x: Array) -> tuple[Array, Array]:
     """log2 x to half as many bits again as a float has, in two parts, the first chopped.
 
-    Of x = 2^k m it is k + 2 / (3 ln 2) s t, s = (m - 1) / (m + 1), t = 3 atanh(s) / s = 3 + s^2 + ...
+    For x = 2^k m it is k + 2 / (3 ln 2) s t, s = (m - 1) / (m + 1), t = 3 atanh(s) / s = 3 + s^2 + ...
     """
     form = format_of(x)
     integer, m = exponent_and_fraction(x)

@@ -1,8 +1,8 @@
 """The effect of each degree of freedom on the links beyond it: the columns of the Jacobians of the dynamics.
 
-Kim (2012), tables 5-7, seed one scalar p at a time. Run for all coordinates at once, with what he lists as zero left
-out, the recursions close (Carpentier & Mansard 2018; Singh, Russell & Wensing 2022, for joints of several degrees of
-freedom). In spatial coordinates of the ground, all of a tree at the origin of its root, the displacement of column s
+Kim (2012), tables 5-7, seeds one scalar p at a time. If all coordinates are seeded at once and what he lists as zero is
+left out, the recursions close (Carpentier & Mansard 2018; Singh, Russell & Wensing 2022, for joints of several degrees
+of freedom). In spatial coordinates of the ground, all of a tree at the origin of its root, the displacement of column s
 rotates everything beyond by s; its other effect on velocity and acceleration is the same for all links i beyond:
 
     dV_i = s x V_i + s'            s'  = W x s
@@ -11,13 +11,13 @@ rotates everything beyond by s; its other effect on velocity and acceleration is
 
 W and C are the velocity and the acceleration (-g included) of the parts that the displacement leaves in place: the
 parent and some columns of the same joint (`BEFORE`). A velocity gives dF_i = I_i y + B_i s, with y = s' + ds/dt,
-instead. B x = dI/dt x + x x* L, with L the momentum, depends on the angular part of x only. Hence, with a column j
+instead. B x = dI/dt x + x x* L, with L the momentum, depends on the angular part of x only. With a column j that is
 beyond k or k itself, I, B and F of the composite that j carries, and tau = s . F,
 
     dtau_j/dq_k = (I s_j) . s''_k + (B^T s_j) . s'_k        dtau_j/dv_k = (I s_j) . y_k + (B^T s_j) . s_k
     dtau_k/dq_j = s_k . (I s''_j + B s'_j + s_j x* F)       dtau_k/dv_j = s_k . (I y_j + B s_j)
 
-the cross term also between columns of one joint if j leaves k in place, and M_jk = (I s_j) . s_k.
+the cross term applies also between columns of one joint if j leaves k in place, and M_jk = (I s_j) . s_k.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Column(NamedTuple):
 
 
 class ColumnForces(NamedTuple):
-    """A column times its composite: I s, the angular part of B^T s, and dF by its displacement and its velocity."""
+    """A column times its composite: I s, the angular part of B^T s, and dF by its displacement and by its velocity."""
 
     I: Force
     B: Vec3
@@ -68,7 +68,7 @@ class ColumnForces(NamedTuple):
 
 @pytree
 class Composite:
-    """A link with all it carries, or alone: inertia, the rate of its rotational part, momentum L, wrench F."""
+    """A link with everything it carries, or alone: inertia, the rate of its rotational part, momentum L, wrench F."""
 
     inertia: RigidInertia
     rate: Sym3
@@ -166,7 +166,7 @@ class Columns(NamedTuple):
 def columns(
     forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[RigidInertia], qd: list[Any], qdd: list[Any]
 ) -> Columns:
-    """Velocities outwards, wrenches inwards; qd, qdd: one entry a group."""
+    """Compute the columns: velocities outwards, then wrenches inwards.  qd, qdd: one entry per group."""
     roots: list[Vec3] = []
     velocities: list[tuple[Motion, Motion]] = []
     made: list[tuple[Column, ...]] = []

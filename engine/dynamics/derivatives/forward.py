@@ -1,4 +1,4 @@
-"""Derivatives of forward dynamics: M dqdd = dtau less the change of inverse dynamics at given accelerations.
+"""Derivatives of forward dynamics: M dqdd = dtau - (change of inverse dynamics at given accelerations).
 
 Kim (2012), table 6, differentiates the articulated inertias; with M^-1 at hand none of that is needed (Carpentier &
 Mansard 2018).
@@ -37,7 +37,7 @@ def aba_derivatives(
 ) -> ForwardDerivatives:
     """Derivatives of `aba(model, q, v, tau)`: [j, k] is that of acceleration j by the k-th q, v or tau.
 
-    By q along the joints' own displacements, as `integrate_q` moves them.
+    Those by q are along the joints' own displacements, as `integrate_q` moves them.
     """
     return in_tiles(_derivatives, model, q, v, tau)
 

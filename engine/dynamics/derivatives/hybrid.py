@@ -1,6 +1,6 @@
-"""Derivatives of hybrid dynamics: of its results, by coordinates, velocities and given values.
+"""Derivatives of hybrid dynamics by coordinates, velocities and given values.
 
-Kim (2012), table 7, by way of inverse dynamics. Let c be the change of inverse dynamics at the resulting accelerations.
+Kim (2012), table 7, but by inverse dynamics. Let c be the change of inverse dynamics at the resulting accelerations.
 Then M da = dtau - c is again a hybrid system, linear in the given values, da_u and dtau_v - c_v; with its responses P
 and Q to unit values, da = -P c_v and dtau = c - Q c_v.
 """
@@ -31,7 +31,7 @@ class Slopes(NamedTuple):
 
 
 class HybridDerivatives(NamedTuple):
-    """Derivatives of both outputs of `hybrid`; a given one changes with its own value only."""
+    """Derivatives of both outputs of `hybrid`; a given one depends on its own value only."""
 
     acceleration: Slopes
     force: Slopes
@@ -47,7 +47,7 @@ def hybrid_derivatives(
 ) -> HybridDerivatives:
     """Derivatives of `hybrid(model, q, v, given, values)`: [j, k] is that of acceleration or force j by the k-th.
 
-    By q along the joints' own displacements, as `integrate_q` moves them.
+    Those by q are along the joints' own displacements, as `integrate_q` moves them.
     """
     given, values = (jnp.asarray(x, q.dtype) for x in (given, values))
     return in_tiles(_derivatives, model, q, v, given, values)

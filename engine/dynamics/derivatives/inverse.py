@@ -31,7 +31,7 @@ def rnea_derivatives(
 ) -> InverseDerivatives:
     """Derivatives of `rnea(model, q, v, a)`: [j, k] is that of force j by the k-th q, v or a.
 
-    By q along the joints' own displacements, as `integrate_q` moves them.
+    Those by q are along the joints' own displacements, as `integrate_q` moves them.
     """
     return in_tiles(_derivatives, model, q, v, a)
 

@@ -66,7 +66,7 @@ def masks(topology: Topology) -> Masks:
 
 
 def rows(forest: Forest, components: Sequence[Sequence[Any]]) -> Array:
-    """Components per degree of freedom, one sequence a group, as rows of blocks (n, w, *batch)."""
+    """Components per degree of freedom, one sequence per group, as rows of blocks (n, w, *batch)."""
     trees, topology = trees_of(forest.topology), forest.topology
     row: list[Any] = [None] * topology.nv
     for group, values in zip(forest.groups, components, strict=True):
@@ -107,7 +107,7 @@ def jacobians(forest: Forest, model: Model, dof_columns: Columns) -> DerivativeB
     trees = trees_of(forest.topology)
 
     def concatenate_rows(per_group: Any, pick: Any) -> Any:
-        """A pytree of block rows from one pytree a degree of freedom."""
+        """A pytree of block rows from one pytree per degree of freedom."""
         some = next(x for own in per_group for x in own)
         names = pick(some)
         flat = [[leaves(pick(x)) for x in own] for own in per_group]
@@ -144,7 +144,7 @@ def full_matrix(forest: Forest, blocks: Array) -> Array:
 
 
 def unit_responses(forest: Forest, response: Callable[[Array], T]) -> T:
-    """Responses (..., nv), linear in (nv,), each tree on its own, as blocks: a column for each unit.
+    """Blocks of responses (..., nv) that are linear in (nv,), each tree on its own: one column per unit.
 
     All trees are computed at once, for the k-th degree of freedom of each.
     """
@@ -160,14 +160,14 @@ def unit_responses(forest: Forest, response: Callable[[Array], T]) -> T:
 
 
 def product(A: Array, B: Array) -> Array:
-    """Product A B of block arrays: elementwise over lanes, or, for wide blocks, a matrix product a lane."""
+    """Product A B of block arrays: elementwise over lanes, or, for wide blocks, a matrix product per lane."""
     if A.shape[1] <= NARROW:
         return _narrow_product(A, B)
     lanes = [jnp.moveaxis(x, (0, 1, 2), (-3, -2, -1)) for x in (A, B)]
     return jnp.moveaxis(jnp.matmul(*lanes, precision="highest"), (-3, -2, -1), (0, 1, 2))
 
 
-NARROW = 12  # degrees of freedom; wider than that and a library's product of matrices is faster
+NARROW = 12  # degrees of freedom; for wider blocks a library's matrix product is faster
 
 
 @fence

@@ -1,5 +1,5 @@
 """A large batch in tiles: the intermediate values of a lane are kilobytes, and those of a few hundred lanes fit in a
-core's cache. A sixth to a third faster on a CPU; no gain on a GPU.
+core's cache. It is a sixth to a third faster on a CPU, with no gain on a GPU.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses of elements, and the indices that lead to them: lines, tables, and those kept within an array."""
+"""Addresses of elements, and their indices: lines, tables, and indices clamped to an array."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
 
 
 def check_bounds(f: Function, value: Value, pointer: str, width: int = 1) -> str:
-    """A pointer, or a vector of them, to computed indices of an array. With CAROM_NATIVE_CHECK, indices outside of it
-    are reported when the program runs (`machine.OUTSIDE`)."""
+    """Check and return a pointer, or a vector of pointers, to computed indices of an array. With CAROM_NATIVE_CHECK,
+    indices outside the array are reported when the program runs (`machine.OUTSIDE`)."""
     if not f.module.checked or value.open is not None:
         return pointer
     T, B = ("i64", "i1") if width == 1 else (f"<{width} x i64>", f"<{width} x i1>")
@@ -74,13 +74,13 @@ def from_table(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
 
 
 def step_of(numbers: np.ndarray) -> int | None:
-    """Difference of each to the next, if it is always the same."""
+    """Difference between neighbours, if it is always the same."""
     step = int(numbers[1]) - int(numbers[0]) if len(numbers) > 1 else 0
     return step if (np.diff(numbers) == step).all() else None
 
 
 def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
-    """numbers[i] as a + b i, if they are such a line."""
+    """numbers[i] as a + b i, if they are on such a line."""
     first, step = int(numbers[0]), step_of(numbers)
     if step is None:
         return None
@@ -102,7 +102,7 @@ def index_of(x: str) -> str | int:
 
 
 def kept_within(f: Function, width: int, type: Type, x: str, most: int | str) -> str:
-    """An index as i32, no less than 0 and no more than `most` [a register of i64, or a number]."""
+    """Clamp an index as i32 to 0 and `most` [a register of i64, or a number]."""
     x = f.freeze(type, width, x)
     if type.kind == "u" or type.bytes < 4:
         wide = type if type.bytes >= 4 else I32
@@ -124,7 +124,7 @@ def offset(
     terms: tuple[tuple[int, int], ...],
     array: Value | None = None,
 ) -> str | None:
-    """The sum of indices times strides, in i32. array: the one it is an offset in, if that may be open."""
+    """The sum of indices times strides, in i32.  array: the array of the offset, if that may be open."""
     total = None
     for (type, x), (stride, most) in zip(indices, terms, strict=True):
         if most < 0 and array is not None:

@@ -1,4 +1,4 @@
-"""Elementwise operations as instructions, of vectors of any width.
+"""Elementwise operations as instructions, for vectors of any width.
 
 No operation is contracted or reordered: results are the same on every machine and in vectors of every width.
 """
@@ -34,7 +34,7 @@ def apply(f: Function, op: str, width: int, type: Type, operands: Operands, para
 
 
 def simple(f: Function, op: str, width: int, type: Type, *xs: str) -> str:
-    """An operation whose operands are all of the result's type."""
+    """Emit an operation whose operands are all of the result's type."""
     return apply(f, op, width, type, [(type, x) for x in xs])
 
 
@@ -69,7 +69,7 @@ def _copy(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 @operation("add", "sub", "mul")
 def _ring(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     (_, x), (_, y) = xs
-    if type.kind == "b":  # as XLA has it: or, exclusive or, and
+    if type.kind == "b":  # as in XLA: or, exclusive or, and
         return f.let(f"{ {'add': 'or', 'sub': 'xor', 'mul': 'and'}[p[0]] } {vector(type, width)} {x}, {y}")
     return f.let(f"{'f' if type.kind == 'f' else ''}{p[0]} {vector(type, width)} {x}, {y}")
 
@@ -144,7 +144,7 @@ def _extreme(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     if type.kind == "b":
         return f.let(f"{'or' if p[0] == 'max' else 'and'} {vector(type, width)} {x}, {y}")
     first = compare(f, "gt" if p[0] == "max" else "lt", width, type, x, y)
-    if type.kind == "f":  # a NaN wins; of +0 and -0 the second is taken, where XLA takes +0 for the larger
+    if type.kind == "f":  # a NaN wins; of +0 and -0 the second is taken; XLA takes +0 for the larger
         first = f.let(f"or {vector(BOOL, width)} {first}, {f.let(f'fcmp uno {vector(type, width)} {x}, {x}')}")
     return choose(f, width, type, first, x, y)
 
@@ -207,7 +207,7 @@ def _not(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 
 @operation("shift_left", "shift_right_logical", "shift_right_arithmetic")
 def _shift(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
-    """Shift; by more than the number of bits the result is 0, or the sign."""
+    """Shift; for shifts by more than the number of bits the result is 0, or the sign."""
     (_, x), (_, y) = xs
     T = vector(type, width)
     most = number(f, width, type, type.bits - 1)
@@ -225,7 +225,7 @@ def _compare(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 
 @operation("lt_to", "le_to", "eq_to")
 def _total_order(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
-    """-NaN < -inf < ... < -0 < +0 < ... < inf < NaN: the bits of floats as integers, those below 0 turned round."""
+    """-NaN < -inf < ... < -0 < +0 < ... < inf < NaN: the bits of floats as integers, reversed below 0."""
     t, (x, y) = xs[0][0], (x for _, x in xs)
     if t.kind == "f":
         I, T = (I64 if t is F64 else I32), vector(t, width)
@@ -289,7 +289,7 @@ def convert(f: Function, width: int, type: Type, xs: Operands, _: Any = None) ->
         if t.kind == "f":
             return f.let(f"{'fpext' if type is F64 else 'fptrunc'} {S} {x} to {T}")
         return f.let(f"{'sitofp' if t.kind == 'i' else 'uitofp'} {S} {x} to {T}")
-    if t.kind == "f":  # numbers out of range become the nearest, and NaN 0
+    if t.kind == "f":  # numbers out of range become the nearest in range, NaN becomes 0
         wide = lambda u: f"{'' if width == 1 else f'v{width}'}{u.suffix}"  # noqa: E731
         name = f"llvm.fpto{'s' if type.kind == 'i' else 'u'}i.sat.{wide(type)}.{wide(t)}"
         return f.call(T, name, [(S, x)])
@@ -304,7 +304,7 @@ def _erf(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 
 
 def library(f: Function, name: str, width: int, type: Type, xs: list[str]) -> str:
-    """A function of C's mathematics library, element by element."""
+    """Call a function of C's mathematics library, element by element."""
     if type not in (F64, F32):
         raise Unsupported(f"{name} of {type.name}")
     name += "f" if type is F32 else ""

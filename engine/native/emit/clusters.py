@@ -39,7 +39,7 @@ def emit_cluster(f: Function, cluster: Cluster, allocate: Callable[[Value], None
     for value in cluster.values:
         if value.stored or value in built:
             allocate(value)
-    for value in built:  # of elements from everywhere: no loop makes these
+    for value in built:  # their elements are from anywhere: no loop makes these
         for k, one in enumerate(built_of(f, value)):
             f.store(value.type, 1, one, pointer_to(f, value, k))
     values = [value for value in cluster.values if value not in built]
@@ -69,11 +69,11 @@ def over_strips(
     exact: bool = False,
     limit: Limit | None = None,
 ) -> None:
-    """Emit turn(position, element, count) for strips of a long array, one after another, in the order of elements.
+    """Call emit_strip(position, element, count) for strips of a long array, one after another, in order.
 
     values: the operations that are computed there.  count: number of elements of the vector that are the array's.
     exact: no strip reaches beyond its count; else the last one may, and no other follows it.
-    limit: the first rows that are needed; None: all. Not if exact.
+    limit: the first rows that are needed; None: all. It is not used if exact.
     """
     width = strip_for(f, [v for value in values for v in (value, *value.args)])
     args = [a for v in values for k, a in enumerate(v.args) if not (v.op in MEMORY and k == 0)]
@@ -104,7 +104,7 @@ def over_strips(
 
     def row(r: str) -> None:
         first = f.times(r, length)
-        for a in args:  # where it begins in each view
+        for a in args:  # the start of the row in each view
             if a.op == "view" and not a.uniform and a.start is None and row_kind(a, length):
                 row_start(f, a, RowStrip(length, r, first, "0", width))
         if unrolled:
@@ -121,8 +121,8 @@ def over_strips(
 
 
 def _values_needed(f: Function, limit: Limit, size: int, length: int) -> str:
-    """How many stretches of `length` elements are computed, one at least: rows up to the count, `AT_A_TIME` of them at
-    a time."""
+    """The number of stretches of `length` elements that are computed, at least one: rows up to the count, `AT_A_TIME`
+    of them at a time."""
     most, count = size // limit.width, "0"
     for one in limit.counts:
         x = element(f, one.base, first_index(one))

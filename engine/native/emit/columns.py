@@ -1,6 +1,6 @@
 """Columns: every n-th element of an array in memory, a vector of them.
 
-For reading, rows are loaded and transposed by shuffles: of two rows one half of the columns, of two pairs of rows a
+For reading, rows are loaded and transposed by shuffles: two rows give half of the columns, two pairs of rows a
 quarter, until a column is left. Work that columns of the same rows share is done once. For writing, columns side by
 side are shuffled into rows.
 """
@@ -62,7 +62,7 @@ def _transpose(f: Function, rows: _Rows, top: int, count: int, column: int) -> t
 
 
 def _load_rows(f: Function, rows: _Rows, top: int, count: int) -> str:
-    """Load `count` rows, one behind the other."""
+    """Load `count` rows, one after the other."""
     if rows.step == rows.wide:
         return f.load(rows.type, rows.width, f.pointer(rows.start, rows.type, top * rows.step))
     if count == 1:
@@ -72,7 +72,7 @@ def _load_rows(f: Function, rows: _Rows, top: int, count: int) -> str:
 
 
 def woven(f: Function, type: Type, columns: Sequence[str], width: int) -> Iterator[str]:
-    """Vectors of the rows that columns of `width` elements, side by side, make: one row behind the other."""
+    """Vectors of the rows formed by columns of `width` elements side by side, one row after the other."""
     n = len(columns)
     for first in range(0, n * width, width):
         yield _merge(f, type, columns, width, [divmod(first + k, n) for k in range(width)])[0]

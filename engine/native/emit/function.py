@@ -21,12 +21,12 @@ class Module:
 
     def __init__(self, runner: Runner = Runner.CPU) -> None:
         self.runner, self.small = runner, runner.small
-        self.warp = runner is Runner.WARP  # each element of a vector is to be a thread's (`warp/`)
+        self.warp = runner is Runner.WARP  # each element of a vector will be a thread's (`warp/`)
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.labels = itertools.count()
-        self.beyond = 256  # bytes: how far instructions may look beyond the last array
-        self.checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))  # see `addresses.check_bounds` and `Program._bury`
+        self.beyond = 256  # bytes: how far instructions may read beyond the last array
+        self.checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))  # `addresses.check_bounds`, `EmittedProgram._bury`
         self._tables: dict[tuple[str, int, bytes], int] = {}
         self._data = bytearray()
 
@@ -50,7 +50,7 @@ attributes #1 = { nounwind memory(none) willreturn }"""
 
 
 def escape(data: bytes) -> str:
-    """Bytes as LLVM's text writes them, \\00 to \\FF: tables may be many megabytes."""
+    """Return bytes as LLVM's text writes them, \\00 to \\FF: tables may be many megabytes."""
     text = np.full((len(data), 3), ord("\\"), np.uint8)
     text[:, 1:] = np.frombuffer(data.hex().upper().encode(), np.uint8).reshape(-1, 2)
     return text.tobytes().decode()
@@ -104,7 +104,7 @@ class Function:
         head = f"define {self.linkage}void @{self.name}(ptr noalias align 64 %A) #0 {{\nentry:"
         self.module.functions.append("\n".join([head, *self.lines, "}"]))
 
-    # what is known
+    # known values
 
     def look_up(self, key: Any) -> str | None:
         for scope in reversed(self._known):
@@ -117,7 +117,7 @@ class Function:
         return register
 
     def scope_open(self) -> None:
-        """Open a scope: values known from here on are forgotten at `scope_close`, which control may reach otherwise."""
+        """Open a scope: values known from here on are forgotten at `scope_close`: control may bypass this code."""
         self._known.append({})
 
     def scope_close(self) -> None:
@@ -144,7 +144,7 @@ class Function:
     def pointer(
         self, base: str, type: Type | None = None, index: str | int = 0, bytes: int = 0, slot: Slot | None = None
     ) -> str:
-        """base + bytes + index * size of an element. slot: whether it stays within the arena."""
+        """base + bytes + index * size of an element.  slot: the slot that it stays within, if in the arena."""
         if isinstance(index, int):
             bytes, index = bytes + index * (type.bytes if type else 1), ""
         if bytes:
@@ -213,7 +213,7 @@ class Function:
         return x if width == 1 else self.let(f"extractelement {vector(type, width)} {x}, i32 {k}")
 
     def shuffle(self, type: Type, width: int, x: str, y: str, picks: Sequence[int]) -> str:
-        """Elements of x and y, one behind the other; -1 for any. The result has len(picks) elements, a power of two."""
+        """Elements of x and y, concatenated; -1 for any. The result has len(picks) elements, a power of two."""
         if width == 1:
             return x if len(picks) == 1 else self.splat(type, len(picks), x)
         T = vector(type, width)
@@ -230,7 +230,7 @@ class Function:
     def counted_loop(
         self, count: int | str, step: int, body: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()
     ) -> list[str]:
-        """Loop: turn(i, *carry) -> next carry, for i = 0, step, ... below count, not 0. carry: (type, first value)."""
+        """Loop: body(i, *carry) -> next carry, for i = 0, step, ... below count, not 0. carry: (type, first value)."""
         label, before = f"count{next(self.module.labels)}", self.block
         self.do(f"br label %{label}")
         self.begin(label)
@@ -249,7 +249,7 @@ class Function:
 
 
 def power_of_two(n: int) -> int:
-    """The least power of two that is not less."""
+    """The least power of two that is at least n."""
     return 1 << max(0, n - 1).bit_length()
 
 
@@ -258,12 +258,12 @@ def mask(picks: Sequence[int] | range) -> str:
 
 
 def first_of(width: int, count: int) -> str:
-    """A vector of bools, of which the first `count` are true."""
+    """A vector of bools, the first `count` of which are true."""
     return f"<{', '.join(f'i1 {str(k < count).lower()}' for k in range(width))}>"
 
 
 def constant(type: Type, elements: Sequence[Any], width: int) -> str:
-    """A vector of constants, poison behind the last."""
+    """A vector of constants, with poison behind the last."""
     if width == 1:
         return literal(type, elements[0])
     written = [f"{type.llvm} {literal(type, x)}" for x in elements]

@@ -57,7 +57,7 @@ def emit_empty(f: Function, node: Node, program: Any) -> None:
 
 
 def emit_put(f: Function, node: Node, program: Any) -> None:
-    """Emit the update of a block: in place, if nothing reads the old array any more."""
+    """Emit the update of a block, in place if nothing reads the old array afterwards."""
     (made,), (table, terms) = node.results, node.param
     array, *indices = node.args
     update = node.source or indices.pop(0)
@@ -152,7 +152,7 @@ def _width(node: Node, value: Value) -> int:
 def _fold(
     f: Function, op: str, value: Value, count: int, width: int, index: Callable[[str, int], Position], unroll: int = 4
 ) -> str:
-    """The fold of `count` neighbours. allocate: a function from the first's index to the position of a strip."""
+    """The fold of `count` neighbours.  index: a function from the first's index to the position of a strip."""
     type, full = value.type, count // width * width
     x = f.splat(type, width, literal(type, neutral(op, type)))
 

@@ -1,8 +1,8 @@
 """A whole program: functions, slots, loops and branches.
 
 A loop's carry has one slot for the whole loop, or is a register. It takes over the slot of its start value if nothing
-reads that any more, its updates write in place, and the next carry is copied only if it is not yet in the carry's slot.
-The same holds for a branch's results.
+reads that afterwards, its updates write in place, and the next carry is copied only if it is not yet in the carry's
+slot. The same holds for a branch's results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .nodes import EMITTERS
 from .reading import WHOLE, power_of_two, read
 from .writing import write
 
-TWICE = 100  # operations: so short a test is written before the loop and at its end
+TWICE = 100  # operations: a test this short is written before the loop and at its end
 
 
 class EmittedProgram:
@@ -32,7 +32,7 @@ class EmittedProgram:
     there are loops in it."""
 
     def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan, runner: Runner = Runner.CPU) -> None:
-        """shared: whether each input stays as it is for the next lane."""
+        """shared: whether each input is the same for the next lane."""
         self.module, self.plan = Module(runner), plan
         self._arena, self._small = Arena(self.module.warp), runner.small
         self._dying: dict[Region, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
@@ -71,10 +71,10 @@ class EmittedProgram:
             self.allocate(value)
 
     def take_over(self, f: Function, old: Value, new: Value, node: Node) -> None:
-        """Give `new` a slot that contains `old` at first: the same slot, if this node is the last to read it."""
+        """Give `new` a slot that first contains `old`: the same slot, if this node is the last to read it."""
         if self._ends_at(old, node) and sum(a.base is old for a in node.args) == 1 and old not in node.outside:
             new.slot = old.slot
-            if old.region is node.region:  # one holder for the other
+            if old.region is node.region:  # the holder changes
                 self._dying[node.region][node.index].remove(old)
             else:
                 new.slot.holders += 1
@@ -102,7 +102,7 @@ class EmittedProgram:
             return False
         home = value.region
         if value.op == "input" and home is not None and home.owner is not None and home is not home.owner.regions[2]:
-            return False  # the body of a loop reads the values of its test too
+            return False  # the body of a loop also reads the values of its test
         region = node.region
         while self.plan.last[region].get(value) == node.index:
             if region is value.region:
@@ -132,7 +132,7 @@ class EmittedProgram:
     # regions
 
     def _run(self, f: Function, region: Region) -> None:
-        """Emit all parts in their order: here, or in functions of their own that are called from here."""
+        """Emit all parts in order: here, or in functions of their own that are called from here."""
         self._bury(f, region, -1) if region.owner is None else None
         inner: Function | None = None
         for part in region.order:
@@ -159,7 +159,7 @@ class EmittedProgram:
             EMITTERS[part.op](f, part, self)
 
     def _hand_on(self, f: Function, values: Sequence[Value], results: Sequence[Value]) -> list[str | None]:
-        """Copy values to the slots of their results, as if all at once. Returns the registers of small ones."""
+        """Copy values to the slots of their results, as if all at once; return the registers of small ones."""
         registers = [read(f, v, WHOLE) if v.size and v.size <= self._small else None for v in values]
         slots = {id(r.slot) for r in results if r.slot is not None}
         copies: list[tuple[Value, Value]] = []
@@ -255,7 +255,7 @@ class EmittedProgram:
                 f.keep((value.id, WHOLE), x)
 
     def _test(self, f: Function, test: Region, carry: Sequence[str | None], yes: str, no: str) -> str:
-        """Branch to `yes` if the loop goes on. Returns the block of the branch."""
+        """Branch to `yes` if the loop continues; return the block of the branch."""
         with f.scope():
             self._bind(f, test, carry)
             self._run(f, test)
@@ -298,7 +298,7 @@ class EmittedProgram:
                 result.slot.owners -= 1
 
     def _branch_slot(self, node: Node, k: int, result: Value) -> None:
-        """The slot of a value that a branch returns unchanged, if nothing else reads it; or a new one."""
+        """The slot of a value that a branch returns unchanged, if nothing else reads it; else a new one."""
         for region in node.regions:
             value = region.results[k]
             passed = sum(v.base is value for r in node.regions for v in r.results)

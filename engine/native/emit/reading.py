@@ -1,7 +1,7 @@
 """Reading values into registers, at a position: the whole of a small one, or the position of a loop.
 
 A value in a register is not read again. A view is read from its base: neighbours as one vector, one element for all as
-a splat, a pattern within one or two vectors as a shuffle, and anything else through a table of indices.
+a splat, a pattern within one or two vectors as a shuffle, and any other through a table of indices.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .function import Function, constant, power_of_two
 
 @dataclass(frozen=True)
 class Whole:
-    """All of a small value, in a vector of the next power of two."""
+    """All elements of a small value, in a vector of the next power of two."""
 
     def width(self, size: int) -> int:
         return power_of_two(size)
@@ -40,7 +40,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Strip:
-    """Elements i, i + 1, ... of a long one. i: a register, or a number."""
+    """Elements i, i + 1, ... of a long value.  i: a register, or a number."""
 
     i: str
     wide: int
@@ -51,8 +51,8 @@ class Strip:
 
 @dataclass(frozen=True)
 class RowStrip:
-    """Elements of a long one that is read in rows of `length`: `column`, column + 1, ... of row r, which begins at
-    element `first`. A register each; column may be a number."""
+    """Elements of a long value that is read in rows of `length`: `column`, column + 1, ... of row r, which begins at
+    element `first`. Each is a register; column may be a number."""
 
     length: int
     r: str
@@ -88,7 +88,7 @@ def read(f: Function, value: Value, at: Position) -> str:
 
 
 def element(f: Function, value: Value, k: int) -> str:
-    """One element of an array that is no view."""
+    """One element of an array that is not a view."""
     if value.op == "const":
         return literal(value.type, value.param[k])
     known = f.look_up((value.id, WHOLE))
@@ -149,7 +149,7 @@ def _look(f: Function, view: Value, at: Position) -> str:
 
 
 def _number(f: Function, at: Strip | RowStrip) -> str:
-    """Index of the first element there."""
+    """Index of the first element at the position."""
     if isinstance(at, Strip):
         return at.i
     x = f.look_up(at)
@@ -185,7 +185,7 @@ def _look_at_all(f: Function, view: Value, width: int) -> str:
 
 
 def gather(f: Function, array: Value, indices: str, width: int, start: str | None = None) -> str:
-    """Gather the elements at `indices`, a vector of i32, counted from `start` [a pointer] or the array's own."""
+    """Gather the elements at `indices`, a vector of i32, counted from `start` [a pointer] or the array's start."""
     type, start = array.type, start or pointer_to(f, array)
     if width == 1:
         one = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {indices}")
@@ -203,7 +203,7 @@ def gather(f: Function, array: Value, indices: str, width: int, start: str | Non
 
 
 def row_start(f: Function, view: Value, at: RowStrip) -> str:
-    """Address of the row."""
+    """Address of the row's start."""
     key = (view.id, "start", at.r)
     x = f.look_up(key)
     if x:
@@ -231,7 +231,7 @@ def compute(f: Function, value: Value, at: Position) -> str:
 
 
 def built_of(f: Function, value: Value) -> list[str]:
-    """The elements that a value is built of."""
+    """The elements from which a value is built."""
     return [element(f, a.base, int(a.param[0]) if a.op == "view" else 0) for a in value.args]
 
 

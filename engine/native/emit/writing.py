@@ -18,17 +18,17 @@ ROW = 4  # elements: shorter rows are written one by one
 
 
 def lanes_for(values: Sequence[Value]) -> int:
-    """Number of elements of a vector for operations on these together: 64 bytes of the widest."""
+    """Number of elements of a vector for operations on all these values: 64 bytes of the widest."""
     return 8 if any(v.type.bytes == 8 for v in values) else 16
 
 
 def strip_for(f: Function, values: Sequence[Value]) -> int:
-    """Number of elements of a vector for operations in which no element meets another."""
+    """Number of elements of a vector for operations in which elements do not interact."""
     return f.module.runner.strip or lanes_for(values)
 
 
 def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
-    """Write all elements, one behind the other. exact: memory behind them stays as it is."""
+    """Write all elements, one after the other.  exact: memory behind them is not changed."""
     type, size = value.type, value.size
     if size <= f.module.small:
         width = power_of_two(size)
@@ -124,14 +124,14 @@ def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
 
 
 def _row_of(indices: np.ndarray) -> int:
-    """Length of the rows of neighbours that the indices consist of; 1 if they are no rows."""
+    """Length of the rows of neighbours that the indices consist of; 1 if they are not rows."""
     steps = np.diff(indices) == 1
     length = int(np.argmin(steps)) + 1
     return length if len(indices) % length == 0 and (np.diff(indices.reshape(-1, length), axis=1) == 1).all() else 1
 
 
 def _write_rows(f: Function, value: Value, pointer: str, indices: np.ndarray, length: int) -> None:
-    """Write rows of neighbours.  indices: indices of rows of neighbours."""
+    """Write rows of neighbours.  indices: those of rows of neighbours.  length: of a row."""
     type, width, firsts = value.type, strip_for(f, [value]), indices[::length]
     rest = length % width
     prepare(f, [value], width, *({power_of_two(rest)} if rest else ()))

@@ -1,6 +1,6 @@
 """Rules: jax's primitives, family by family."""
 
-from . import (  # noqa: F401  they enter their rules in the table
+from . import (  # noqa: F401  importing them enters their rules in the table
     calls,
     control,
     elementary,

@@ -22,6 +22,6 @@ def _call(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 @rule("native")
 def _native(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    """Inline a native program within a program: jax caches traces, and may have traced this outside of one."""
+    """Inline a native program within a program: jax caches traces, and may have traced it outside of any program."""
     avals = [x.aval for x in equation.invars]
     return translate_closed(graph, equation.params["program"].within(equation.params["batched"], avals), ins)

@@ -1,8 +1,8 @@
 """Loops and branches.
 
-Every loop is one node, "loop": its `before` computes its constants, its test says whether to go on, its body makes the
-next carry. A scan is a loop with a counter, which reads a row of each input and writes a row of each output in every
-iteration.
+Every loop is one node, "loop": its `before` computes its constants, its test decides whether to continue, its body
+computes the next carry. A scan is a loop with a counter, which reads a row of each input and writes a row of each
+output in every iteration.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Body = Callable[[Sequence[Value]], Sequence[Value]]
 
 
 def loop(graph: Graph, start: Sequence[Value], test: Body, body: Body, iterations: int | None = None) -> list[Value]:
-    """The carry when `test` (of one bool) is false. iterations: the number of iterations, if it is known."""
+    """Emit a loop; return the carry when `test` (one bool) is false.  iterations: their number, if it is known."""
     node = Node("loop", start, iterations, graph.region)
     outer = graph.region
     before = Region(outer, node, outer.before)
     before.outermost = outer.outermost or before
     node.regions.append(before)
-    for code, home in ((test, outer), (body, before)):  # the test runs once at least, the body perhaps not
+    for code, home in ((test, outer), (body, before)):  # the test runs at least once, the body perhaps not
 
         def build(region: Region, code: Body = code) -> None:
             carry = [region.input(x.size, x.type, x.open) for x in start]
@@ -57,8 +57,8 @@ def _while(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 
 def _side_by_side(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    """Loops under `vmap`, whose test has a value for each of them: they go on while any does, and the others keep their
-    carry."""
+    """Translate loops under `vmap`, whose test has one value per loop: they continue while any does; the others
+    keep their carry."""
     p, avals = equation.params, [x.aval for x in equation.invars]
     n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     goes_on, advance = (jax.extend.core.jaxpr_as_fun(p[name]) for name in ("cond_jaxpr", "body_jaxpr"))
@@ -106,13 +106,13 @@ def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
             written.append(put(graph, old, aval.shape, new, (1, *aval.shape[1:]), starts))
         return [next_index, *made[: m - n], *written]
 
-    # arrays that are written row by row are not set before
+    # arrays that are written row by row need no initial values
     empty = [graph.node("empty", ()).result(size_of(x), type_of(x.dtype)) for x in outs]
     return loop(graph, [none, *ins[n:m], *empty], test, body, length)[1:]
 
 
 def _of_scan(params: Any) -> tuple[int, int]:
-    """Number of a scan's operands that are constants, and number of its carries; jax 0.11 has them as trees."""
+    """Number of a scan's operands that are constants, and of its carries; in jax 0.11 they are trees."""
     if "ft_in" not in params:
         return params["num_consts"], params["num_carry"]
     constants, carry, _ = params["ft_in"].unpack()

@@ -1,4 +1,4 @@
-"""Elementary functions, inlined as the algebra defines them, in vectors, with the same bits on every machine."""
+"""Elementary functions, inlined as `engine/algebra` defines them, in vectors, with the same bits on every machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _elementary(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
 
 @functools.cache
 def _scalar_jaxpr(name: str, dtypes: tuple[Any, ...]) -> Any:
-    """The jaxpr of the function of one number: each equation is then applied to all."""
+    """The jaxpr of the function of one number; each of its equations is then applied to all elements."""
     closed_jaxpr = jax.make_jaxpr(FUNCTIONS[name])(*(jax.ShapeDtypeStruct((), t) for t in dtypes))
     assert not closed_jaxpr.consts
     return closed_jaxpr.jaxpr

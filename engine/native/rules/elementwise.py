@@ -45,7 +45,7 @@ def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
 
 
 def apply_primitive(graph: Graph, name: str, p: Any, dtype: Any, size: int, args: list[Value]) -> Value:
-    """One operation on arguments that are all of this size. name, p: those of jax's primitive."""
+    """Apply one operation to arguments that are all of this size.  name, p: those of jax's primitive."""
     type = type_of(dtype)
     if name == "convert_element_type" and args[0].type == type:
         return args[0]
@@ -63,7 +63,7 @@ def apply_primitive(graph: Graph, name: str, p: Any, dtype: Any, size: int, args
 
 
 def _foldable(name: str, args: Sequence[Value], type: Type) -> bool:
-    """Return whether constants may be folded: numpy converts floats out of the type's range to anything."""
+    """Return whether constants may be folded: numpy converts floats outside the type's range to anything."""
     if name != "convert_element_type" or args[0].type.kind != "f" or type.kind not in "iu":
         return True
     x, limits = args[0].param, np.iinfo(type.dtype)

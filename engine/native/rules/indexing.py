@@ -1,6 +1,6 @@
 """Reading and writing at indices that are known only when the program runs.
 
-A position is a sum: a table known beforehand, and for each index its value, clamped to its bounds, times a stride.
+A position is a sum: a constant table, and for each index its value, clamped to its bounds, times a stride.
 `terms` lists (stride, the largest index) of each index; for the rows of an open array the largest index is negative,
 counted from the number of its rows.
 """
@@ -18,7 +18,7 @@ from ..types import BOOL, Type, Unsupported, type_of
 from .table import coordinates, rule, size_of, strides_of
 
 Terms = tuple[tuple[int, int], ...]
-ONE_BY_ONE = 16  # elements: of so small an array, an update of one element is a choice in each
+ONE_BY_ONE = 16  # elements: in an array this small, an update of one element is a select in each
 
 
 @rule("dynamic_slice")
@@ -27,7 +27,7 @@ def _dynamic_slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Va
 
 
 def window(graph: Graph, array: Value, shape: Sequence[int], starts: Sequence[Value], sizes: Sequence[int]) -> Value:
-    """The block of these sizes that starts at `starts`, as far as it lies within the array."""
+    """The block of these sizes that starts at `starts`, clamped to the array."""
     table = np.zeros((), int)
     for n, stride in zip(sizes, strides_of(shape), strict=True):
         table = table[..., None] + np.arange(n) * stride
@@ -58,7 +58,7 @@ def _dynamic_update_slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequ
 def put(
     graph: Graph, array: Value, shape: Sequence[int], update: Value, sizes: Sequence[int], starts: Sequence[Value]
 ) -> Value:
-    """The array with `update` written over the block that starts at `starts`."""
+    """Write `update` over the block of the array that starts at `starts`."""
     if not update.size:
         return array
     table = np.arange(array.size).reshape(shape)[tuple(slice(0, n) for n in sizes)].reshape(-1)

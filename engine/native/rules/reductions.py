@@ -1,4 +1,4 @@
-"""Sums and other reductions, in an order that depends on the number of elements alone: pairs, then pairs of pairs."""
+"""Sums and other reductions, in an order that depends only on the number of elements: pairs, then pairs of pairs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _running(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 @rule("dot_general")
 def _dot(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    """Products, then sums: only small matrices occur here."""
+    """Translate to products, then sums: only small matrices occur here."""
     (left, right), (batch_l, batch_r) = equation.params["dimension_numbers"]
     a, b, out = *(x.aval for x in equation.invars), equation.outvars[0].aval
     type = type_of(out.dtype)

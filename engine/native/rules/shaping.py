@@ -11,7 +11,7 @@ from ..graph import Graph, Value, digest
 from ..types import F32, F64, Unsupported, type_of
 from .table import element_indices, rule, size_of
 
-BUILT = 16  # so few elements are put together in a register
+BUILT = 16  # up to this many elements are put together in a register
 
 
 @rule(

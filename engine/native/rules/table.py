@@ -30,7 +30,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def translate(graph: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
-    """The results of a jaxpr, its equations added to the graph."""
+    """Add the equations of a jaxpr to the graph; return its results."""
     known: dict[Any, Value] = dict(zip(jaxpr.constvars, consts, strict=True))
     known.update(zip(jaxpr.invars, args, strict=True))
 
@@ -54,7 +54,7 @@ def translate_closed(graph: Graph, closed_jaxpr: Any, args: Sequence[Value]) -> 
 
 
 def _array(x: Any, aval: Any) -> np.ndarray:
-    """Tangents of whole numbers, which have no bytes and no readers, are False."""
+    """Return a constant as an array. Tangents of integers, which have no bytes and no readers, are False."""
     return np.zeros(aval.shape, bool) if aval.dtype == jax.dtypes.float0 else np.asarray(x, aval.dtype)
 
 

@@ -11,9 +11,9 @@ class Address(NamedTuple):
     """The address that a pointer holds.
 
     bytes: offset in the arena.
-    type, index: elements of a type further on; a register, or "" if it is not the same in all threads.
-    slot: (first, end) bytes of the arena that it does not leave.
-    constant: it points to constants, not into the arena.
+    type, index: further elements of a type; a register, or "" if it is not the same in all threads.
+    slot: (first, end) bytes of the arena that it stays within.
+    constant: whether it points to constants, not into the arena.
     """
 
     bytes: int = 0
@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
 
 class Access(NamedTuple):
-    """An access of memory since the threads waited last.
+    """An access of memory since the threads last waited.
 
     low, high: bytes of the arena.
     by: which thread accesses which element; None: not known.

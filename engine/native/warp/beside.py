@@ -1,8 +1,8 @@
-"""A lane's program as one thread of a GPU runs it, beside 31 others: LLVM's text.
+"""LLVM's text of a lane's program for one thread of a GPU, beside 31 others.
 
-The arenas of a warp's 32 lanes are woven into each other: each element of one is beside the same element of the others,
-and element t of 32 is thread t's. So what is at byte b of an arena begins at byte 32 b, and what 32 threads read
-together is one stretch of memory. Tables of constants and open arrays lie as they did.
+The arenas of a warp's 32 lanes are interleaved: each element of one is beside the same element of the others,
+and element t of 32 is thread t's. So the data at byte b of an arena begin at byte 32 b, and the data that 32 threads
+read together are one stretch of memory. Tables of constants and open arrays are not interleaved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LABEL = re.compile(r"label %([\w.]+)")
 
 
 def beside(text: str, dialect: Dialect) -> str:
-    """text: of a program, `void lane(ptr %A)` and its parts, emitted for a thread (`Runner.THREAD`)."""
+    """Rewrite text: that of a program, `void lane(ptr %A)` and its parts, emitted for a thread (`Runner.THREAD`)."""
     return _Beside(dialect).text(text)
 
 

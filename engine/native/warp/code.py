@@ -43,9 +43,9 @@ def kernel_of(made: LaneText, dialect: Dialect) -> str:
 
 @dataclasses.dataclass
 class GpuKernel:
-    """code: PTX, as LLVM wrote it.  arguments, outputs: how many there are, with the layout and the scratch.
-    arena: bytes a warp.  beside: how many lanes a warp runs at a time.  block: how many warps a block may have.
-    opens: for each result, which open argument it is, or None."""
+    """code: PTX, as LLVM wrote it.  arguments, outputs: their numbers, with the layout and the scratch.
+    arena: bytes per warp.  beside: number of lanes a warp runs at a time.  block: largest number of warps of a block.
+    opens: for each result, the open argument that it is, or None."""
 
     code: bytes
     arguments: int
@@ -62,7 +62,7 @@ class GpuKernel:
         self._name = f"carom_native_{next(_numbers)}_gpu"
 
     def register(self) -> str:
-        """The name under which XLA finds it: it is loaded on every device now."""
+        """Load it on every device; return the name under which XLA finds it."""
         if self._handler is None:
             binding, library = llvm(), driver()
             if library is None:
@@ -80,9 +80,8 @@ class GpuKernel:
         return self._name
 
     def scratch(self, lanes: int) -> list[Any]:
-        """The counter of lanes and the arenas, for each block one for each of its warps: as many as run at once, if
-        there are lanes for them and memory. No multiprocessor is idle for large blocks. Asked for when it is
-        registered."""
+        """The counter of lanes and the arenas, one for each warp of each block: as many as run at once, if there are
+        lanes for them and memory. No multiprocessor is idle for large blocks. It is called after `register`."""
         each, processors, memory = self._room
         warps = max(1, min(-(-lanes // self.beside), each * processors, int(ARENAS * memory) // self.arena))
         block = min(self.block, -(-warps // processors))
@@ -98,7 +97,7 @@ def _address(function: Any) -> int | None:
 
 
 def compile_kernel(runner: Runner, name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> GpuKernel:
-    """The kernel of a closed jaxpr. keep: store it in the cache by its text, or find it there."""
+    """Compile the kernel of a closed jaxpr.  keep: store it in the cache by its text, or find it there."""
     with stage(name, "translating"):
         made = lane_text(jaxpr, open, runner)
         text = kernel_of(made, nvidia(made.runner))

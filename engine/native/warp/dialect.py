@@ -1,4 +1,4 @@
-"""Text of what only a warp knows: for a GPU, or for a program that runs a warp instead (the tests)."""
+"""Text specific to a warp: for a GPU, or for a program that runs a warp instead (the tests)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ class Dialect(NamedTuple):
     """LLVM's text.
 
     shuffle: the i32 {x} that thread {source} holds.
-    sync: all threads of the warp wait for each other, and see what the others wrote.
-    thread: the number of this one, i32.
-    warp: instructions that set %warp, i64: the warp's number.
-    kernel: what a kernel's definition begins with.
+    sync: all threads of the warp wait for each other, and see the writes of the others.
+    thread: the index of this one, i32.
+    warp: instructions that set %warp, i64: the warp's index.
+    kernel: the beginning of a kernel's definition.
     buffers: the type of its parameter, an array of {count} pointers.
-    head: declarations, the attributes of functions, #0, and what is to be known of the kernel, `lanes`.
-    functions: of C's library, which the target has.
+    head: declarations, the attributes of functions, #0, and the kernel's metadata, `lanes`.
+    functions: those of C's library that the target has.
     mark: this warp is at the mark PHASE of COUNT, and waits a while for those of its block that are less than WINDOW
     marks behind.
-    begin, end: what a kernel with marks does first and last.
+    begin, end: the first and last instructions of a kernel with marks.
     """
 
     shuffle: str
@@ -37,12 +37,12 @@ class Dialect(NamedTuple):
 
 
 PHASE, COUNT, WINDOW = "PHASE", "COUNT", "WINDOW"
-BLOCK = 32  # warps that may share a block: as many as a multiprocessor runs
+BLOCK = 32  # warps that may share a block: the number that a multiprocessor runs
 # Cycles that a warp waits at a mark, at most. On an H200 with 4224 lanes 80 000 made ragdoll 2.2 times as fast and
 # half_cheetah 1.5 times; 20 000 was too short for ragdoll, 400 000 made stack 9 % slower.
 PATIENCE = 80_000
 
-# behind the branch back of a loop: assemblers would make many times as much of it
+# behind the branch back of a loop: assemblers would make it many times as long
 NO_UNROLLING = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}'
 
 NVIDIA = Dialect(
@@ -72,8 +72,8 @@ attributes #0 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-s
 !2 = !{ptr @lanes, !"maxntidx", i32 THREADS, !"minctasm", i32 BLOCKS}""",
 )
 
-# Shared by a block: of each warp the mark that it was at last, -1 of those that have ended. Thread t looks at warp t.
-# All look at the time before they vote, so they stay together.
+# Shared by a block: the last mark of each warp, -1 of those that have ended. Thread t checks warp t.
+# All read the time before they vote, so they stay together.
 _MARK = f"""{{
 .reg .pred p, q;
 .reg .b32 a, l, w, x, t, u;

@@ -1,6 +1,6 @@
 """NVIDIA's driver, found when a program runs: nothing is linked against it.
 
-The calls, and the numbers they take, are those of `cuda.h`.
+The calls and their numbers are those of `cuda.h`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 from ..arena import THREADS
 
 MOST_DEVICES = 64
-_LOG = 8192  # bytes for what the driver says of a program
+_LOG = 8192  # bytes for the driver's messages about a program
 _MULTIPROCESSORS = 16  # attributes of a device
 _INFO_LOG, _INFO_LOG_SIZE, _ERROR_LOG, _ERROR_LOG_SIZE = 3, 4, 5, 6  # options of its compiler
 CALLED = ("cuCtxGetDevice", "cuMemsetD32Async", "cuLaunchKernel")  # by the handler itself (`launch.py`)
 
 
 class DriverError(RuntimeError):
-    """The driver would not."""
+    """A call of the driver failed."""
 
 
 class LoadedKernel(NamedTuple):
-    """A kernel on one device.  function: a handle.  warps: how many run at once on a multiprocessor.  processors: how
-    many of these there are.  memory: the device's [bytes]."""
+    """A kernel on one device.  function: a handle.  warps: how many run at once on a multiprocessor.  processors: the
+    number of multiprocessors.  memory: the device's [bytes]."""
 
     function: int
     warps: int
@@ -36,7 +36,7 @@ class LoadedKernel(NamedTuple):
 
 @functools.cache
 def driver() -> Any:
-    """The library; None where there is none."""
+    """The library; None if there is none."""
     for name in ("libcuda.so.1", "nvcuda.dll"):
         with contextlib.suppress(OSError):
             library = ctypes.CDLL(name)
@@ -55,7 +55,7 @@ def device_count() -> int:
 
 
 def load(ptx: bytes, name: str, block: int) -> list[LoadedKernel]:
-    """A kernel of a number of warps a block, on every device; compiled by the driver, which keeps what it compiled."""
+    """Load a kernel with `block` warps per block on every device; the driver compiles it, and caches the result."""
     library, loaded = driver(), []
     for number in range(device_count()):
         with _current(library, number) as device:
@@ -79,7 +79,7 @@ def load(ptx: bytes, name: str, block: int) -> list[LoadedKernel]:
 
 @contextlib.contextmanager
 def _current(library: Any, number: int) -> Iterator[ctypes.c_int]:
-    """The device's primary context, which is XLA's, is this thread's meanwhile. It is never released: kernels stay."""
+    """Use the device's primary context, which is XLA's, in this thread. It is never released: kernels stay."""
     device, context = ctypes.c_int(), ctypes.c_void_p()
     _did(library, "cuDeviceGet", library.cuDeviceGet(ctypes.byref(device), number))
     _did(library, "cuDevicePrimaryCtxRetain", library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))

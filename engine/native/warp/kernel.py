@@ -19,8 +19,8 @@ def kernel_text(
     inputs: Sequence[tuple[int, int | None]], outputs: Sequence[tuple[int, int]], arena: int, dialect: Dialect,
     meets: bool,
 ) -> str:  # fmt: skip
-    """LLVM's text. inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is None. arena: its
-    size. meets: there are marks in the program."""
+    """LLVM's text of the kernel.  inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is
+    None. arena: its size.  meets: whether there are marks in the program."""
     count = len(inputs) + len(outputs) + 2
     take = [
         line
@@ -78,7 +78,7 @@ def kernel_text(
 
 
 def pointer_of(name: str, k: int) -> list[str]:
-    """%name: number k of the buffers."""
+    """Set %name to number k of the buffers."""
     return [f"  %{name}.b = getelementptr ptr, ptr %buffers, i64 {k}", f"  %{name} = load ptr, ptr %{name}.b"]
 
 
@@ -88,12 +88,12 @@ def rows_of(k: int, inputs: Sequence[object], outputs: Sequence[object]) -> int:
 
 
 def number_of(name: str, k: int) -> list[str]:
-    """%name: number k of the layout."""
+    """Set %name to number k of the layout."""
     return [f"  %{name}.l = getelementptr i64, ptr %layout, i64 {k}", f"  %{name} = load i64, ptr %{name}.l"]
 
 
 def of_lane(name: str, buffer: int, stride: int) -> list[str]:
-    """%name: where in a buffer this lane's part begins."""
+    """Set %name to the start of this lane's part in a buffer."""
     return [
         *pointer_of(f"{name}.all", buffer), *number_of(f"{name}.stride", stride),
         f"  %{name}.o = mul i64 %{name}.stride, %lane",
@@ -102,7 +102,7 @@ def of_lane(name: str, buffer: int, stride: int) -> list[str]:
 
 
 def unless_shared(name: str, copy: str) -> list[str]:
-    """The copy of an argument: lanes that share it do so once."""
+    """Copy an argument: lanes that share it do so once."""
     return [
         f"  %{name}.own = icmp ne i64 %{name}.stride, 0", f"  %{name}.do = or i1 %{name}.own, %all.again",
         f"  br i1 %{name}.do, label %{name}.copy, label %{name}.end",
@@ -111,7 +111,7 @@ def unless_shared(name: str, copy: str) -> list[str]:
 
 
 def _take_input(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: int) -> Iterable[str]:
-    """Copy an input into the arena; what lanes share is still there from the lane before."""
+    """Copy an input into the arena; what lanes share is still there from the previous lane."""
     offset, size = one
     if size == 0:
         return
@@ -141,7 +141,7 @@ def _copy(to: str, of: str, size: int) -> str:
 
 
 def _spread_over(name: str, type: str, size: int, dialect: Dialect) -> list[str]:
-    """A copy, each thread every 32nd element."""
+    """Copy, with each thread copying every 32nd element."""
     return [
         f"define internal void @{name}(ptr %to, ptr %of, i64 %count) #0 {{",
         *_stride_header(dialect),
@@ -154,7 +154,7 @@ def _spread_over(name: str, type: str, size: int, dialect: Dialect) -> list[str]
 
 
 def fill_with_nan(dialect: Dialect) -> list[str]:
-    """NaN everywhere."""
+    """Fill everything with NaN."""
     return [
         "define internal void @fill(ptr %to, i64 %count) #0 {",
         *_stride_header(dialect),

@@ -1,7 +1,7 @@
 """The kernel in which each thread runs a lane: warps take 32 lanes at a time from a counter.
 
-Its parameter is `kernel.py`'s. In the scratch stand the counter, then for each warp the arenas of 32 lanes, woven into
-each other (`beside.py`).
+Its parameter is that of `kernel.py`. The scratch holds the counter, then for each warp the arenas of 32 lanes,
+interleaved (`beside.py`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def kernel_of_threads(
     arena: int,
     dialect: Dialect,
 ) -> str:
-    """LLVM's text. inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is None. elements:
-    bytes of an element of each. arena: its size."""
+    """LLVM's text of the kernel.  inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is
+    None. elements: bytes of an element of each.  arena: its size."""
     count = len(inputs) + len(outputs) + 2
     take = [
         line for k, (one, element) in enumerate(zip(inputs, elements, strict=False))
@@ -84,7 +84,7 @@ def kernel_of_threads(
 def _take_input(
     k: int, one: tuple[int, int | None], element: int, buffer: int, stride: int, rows: int
 ) -> Iterable[str]:
-    """Copy an input into the arena; what lanes share is still there from the lane before."""
+    """Copy an input into the arena; what lanes share is still there from the previous lane."""
     offset, size = one
     if size == 0:
         return

@@ -1,7 +1,7 @@
-"""The function that XLA calls on a GPU: it runs on the host, and sends the kernel after what is on XLA's stream.
+"""The function that XLA calls on a GPU: it runs on the host, and launches the kernel on XLA's stream.
 
-Machine code of this machine, as `handler.py`'s. The kernel's buffers are the arguments and results of the call in their
-order, the last result being the scratch: as many rows as there are blocks, of as many as each has warps.
+It is machine code of this machine, like that of `handler.py`. The kernel's buffers are the arguments and results of the
+call in order, the last result being the scratch: one row per block, each with room for all its warps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _INTERNAL = 13  # kind of error
 
 
 def launch_text(arguments: int, results: int) -> str:
-    """LLVM's text: `launched`, and `set_function(device, function)`. The layout and the scratch count, too."""
+    """LLVM's text: `launched`, and `set_function(device, function)`. The layout and the scratch are counted too."""
     count = arguments + results
     lines = [
         f"@functions = internal global [{MOST_DEVICES} x ptr] zeroinitializer",

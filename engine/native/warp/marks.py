@@ -1,7 +1,7 @@
 """Marks in a lane's program, at which warps of a block come together, so that they fetch code once for all.
 
-Whoever comes to a mark waits, for a while, for those who are just behind in the program; who is farther away is not
-waited for, nor is anybody for long. So no answer can depend on it.
+A warp that reaches a mark waits, for a while, for those that are just behind in the program; it does not wait for
+those farther behind, nor for any warp for long. So no result can depend on it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 from .dialect import COUNT, PHASE, WINDOW, Dialect
 
 # Instructions of the text from mark to mark. On an H200 700, with marks in inner loops, made half_cheetah and stack 5 %
-# slower; one mark a tick saved nothing.
+# slower; one mark per tick saved nothing.
 EVERY = 1500
-# Who is less than a quarter of the marks behind is waited for. An eighth was as fast, a half up to a quarter slower.
+# Warps less than a quarter of the marks behind are waited for. An eighth was as fast, a half up to a quarter slower.
 SHARE = 4
 
 _LABEL = re.compile(r"label %([\w.]+)")
@@ -22,8 +22,8 @@ _PART = re.compile(r"call void @(part\d+)\(")
 
 
 def insert_marks(text: str, dialect: Dialect) -> tuple[str, int]:
-    """A program as `spread` wrote it, with marks in the loop that is most of it: at its top, and after EVERY
-    instructions, those of a loop within it, which has none, among them. And how many there are."""
+    """Insert marks in a program written by `spread`, in the loop that is most of it: at its top, and after every EVERY
+    instructions, counting those of inner loops, which have no marks. Return the text and the number of marks."""
     return _Marks(text.split("\n"), dialect.mark).text()
 
 
@@ -34,7 +34,7 @@ class _Marks:
         self.functions = {
             lines[k].split("@")[1].split("(")[0]: (k, k + lines[k:].index("}")) for k in starts
         }  # from, to
-        self.before: list[int] = []  # lines that a mark comes before
+        self.before: list[int] = []  # lines preceded by a mark
         self.since = 0  # instructions since the last
 
     def text(self) -> tuple[str, int]:
@@ -69,7 +69,7 @@ class _Marks:
 
     @functools.cache  # noqa: B019
     def _loops(self, start: int, end: int) -> list[tuple[int, int]]:
-        """From a label to behind the last branch back to it."""
+        """Loops, each from a label to behind the last branch back to it."""
         labels: dict[str, int] = {}
         loops: dict[int, int] = {}
         for k in range(start, end):

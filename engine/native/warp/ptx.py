@@ -5,11 +5,11 @@ from __future__ import annotations
 from ..machine import llvm
 
 TRIPLE = "nvptx64-nvidia-cuda"
-OLDEST = "sm_80"  # a GPU runs what was written for an older one
+OLDEST = "sm_80"  # a GPU runs code for older ones
 
 
 def ptx_of(text: str) -> str:
-    """No operation is contracted: each says how it rounds."""
+    """Return PTX of LLVM's text. No operation is contracted: each says how it rounds."""
     binding = llvm()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()

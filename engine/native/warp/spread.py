@@ -1,9 +1,8 @@
-"""A lane's program as one thread of a warp runs it: LLVM's text, in which a vector is one element a thread.
+"""LLVM's text of a lane's program for one thread of a warp, in which a vector is one element per thread.
 
 Thread t holds element t mod w of a vector of w elements, so a vector is a scalar register, and an operation on vectors
-is the same operation on scalars. What moves elements (shuffles, single elements taken out) is a shuffle between
-threads. Scalars are the same in all threads: so are addresses and conditions, and no thread ever goes another way than
-the others.
+is the same operation on scalars. Operations that move elements (shuffles, extracted elements) are shuffles between
+threads. Scalars are the same in all threads, and so are addresses and conditions: all threads branch alike.
 
 Memory is the lane's, and all threads see it. Before an access that may meet an earlier one of another thread, the
 threads wait for each other (`sync`).
@@ -29,7 +28,7 @@ _SUFFIX = re.compile(r"\.v\d+(?=[fip]\d)")
 
 
 def spread(text: str, dialect: Dialect) -> str:
-    """text: of a program, `void lane(ptr %A)` and its parts."""
+    """Rewrite text: that of a program, `void lane(ptr %A)` and its parts."""
     return _Spread(dialect).text(text)
 
 
@@ -40,16 +39,16 @@ class _Spread:
         self.tables: dict[tuple[str, tuple[str, ...]], int] = {}  # constants that are not the same in all threads
         self.declared: dict[str, str] = {}
         self.count = itertools.count()
-        self.start = 0  # where in `out` the function's entry is
-        self.early: list[str] = []  # what its entry still must compute
-        self.same: dict[str, str] = {}  # vectors by what all their elements are; so of scalars under another name
+        self.start = 0  # index in `out` of the function's entry
+        self.early: list[str] = []  # instructions still to be added to its entry
+        self.same: dict[str, str] = {}  # vectors with equal elements -> the element; also scalars under another name
         self.scalars: set[str] = set()  # registers that are the same in all threads
         self.phis: list[int] = []  # lines that name what is made after them
         self.labels: set[str] = set()  # of the function, so far
         self.addresses: dict[str, Address] = {}  # address of each pointer into the arena
-        self.since: list[Access] | None = None  # the threads waited last; None: anything may have been
-        self.ways: Counter[str] = Counter()  # that lead to a label
-        self.came: dict[str, list[list[Access] | None]] = {}  # to a label so far, and what was since then
+        self.since: list[Access] | None = None  # accesses since the threads last waited; None: unknown
+        self.ways: Counter[str] = Counter()  # number of branches to a label
+        self.came: dict[str, list[list[Access] | None]] = {}  # branches to a label so far, and the accesses before them
 
     def text(self, text: str) -> str:
         lines = text.split("\n")
@@ -83,7 +82,7 @@ class _Spread:
         handler(result, rest)
 
     def _outside(self, line: str) -> None:
-        """Handle a line that is no instruction."""
+        """Handle a line that is not an instruction."""
         if line.startswith("define"):
             self.out.append(line.replace("noalias ", ""))
             self.same, self.scalars, self.early, self.phis, self.labels = {}, set(), [], [], set()
@@ -101,7 +100,7 @@ class _Spread:
             self.out.append(line)
 
     def _label(self, line: str, body: list[str]) -> None:
-        """A block begins. body: its lines."""
+        """Begin a block.  body: its lines."""
         label = line[:-1]
         if label == "entry":
             self._entry(line)
@@ -112,7 +111,7 @@ class _Spread:
             self.since = list(dict.fromkeys(access for since in came for access in since or ()))
         elif len(came) == 1 and self.ways[label] == 2 and label in _LABEL.findall(body[-1]):
             accesses = self._apart(body)
-            if accesses is not None:  # the threads need not wait in this loop, if they did so before it
+            if accesses is not None:  # the threads need not wait in this loop, if they waited before it
                 self.since = came[0]
                 if self.since is None or any(x.meets(y) for x in self.since for y in accesses):
                     self.out.insert(-1, f"  {self.dialect.sync}")
@@ -130,7 +129,7 @@ class _Spread:
         self.start, self.since = len(self.out), None
 
     def _apart(self, body: list[str]) -> list[Access] | None:
-        """Accesses of a loop of one block, if no iteration of it meets itself or another: what is written is written
+        """Accesses of a loop of one block, if no iteration conflicts with itself or another: data are written
         strip by strip of 32, each element by its thread, and not read otherwise. Else None."""
         counter = re.fullmatch(r"  (%v\d+) = phi i32 \[ 0, .*", body[0])
         if counter is None or f"add nuw nsw i32 {counter[1]}, {THREADS}" not in body[-3]:
@@ -159,7 +158,7 @@ class _Spread:
         return re.sub(r"%v\d+\b", lambda m: self.same.get(m[0], m[0]), text) if self.same else text
 
     def _constant(self, width: int, type: str, elements: Sequence[str]) -> str:
-        """Element of a vector of constants that this thread holds; poison becomes any value."""
+        """The element of a vector of constants that this thread holds; poison becomes any value."""
         meant = [x for x in elements if x != "poison"]
         if len(set(meant)) <= 1:
             return meant[0] if meant else _zero(type)
@@ -176,7 +175,7 @@ class _Spread:
         return self._table(type, filled)
 
     def _numbers(self, numbers: Sequence[int], type: str = "i32") -> str:
-        """Number e of a list, for this thread's element e."""
+        """Element e of a list, for this thread's element e."""
         width, first, step = len(numbers), numbers[0], numbers[1] - numbers[0]
         e = f"%warp.e{width}"
         if all(x == first for x in numbers):
@@ -201,7 +200,7 @@ class _Spread:
         return self._new(f"load {type}, ptr {pointer}")
 
     def _of(self, type: str, x: str) -> str:
-        """An operand, as this thread holds it. type: as it was, of a vector."""
+        """An operand, as this thread holds it.  type: its original type, of a vector."""
         vector = _TYPE.fullmatch(type)
         if vector is None:
             return x
@@ -213,7 +212,7 @@ class _Spread:
         return x
 
     def _from_thread(self, type: str, x: str, source: str) -> str:
-        """x as thread `source` has it."""
+        """The value of x in thread `source`."""
         if not x.startswith("%") or x in self.scalars:
             return x
         shuffled = lambda y: self._new(self.dialect.shuffle.format(x=y, source=source))  # noqa: E731
@@ -289,9 +288,9 @@ class _Spread:
     # memory
 
     def _meets(self, pointer: str, type: str, writes: bool) -> None:
-        """An access: the threads wait first, if an earlier one may have been of the same bytes by another thread.
+        """Record an access: the threads first wait, if an earlier one may be of the same bytes by another thread.
 
-        pointer, type: as they were, of a vector; of a pointer for each thread, the type of an element."""
+        pointer, type: the original ones, of a vector; for a pointer per thread, the type of an element."""
         address = self.addresses.get(pointer, Address(index=""))
         if address.constant:
             return
@@ -360,7 +359,7 @@ class _Spread:
         self.out.append(f"  store {element} {x}, ptr {pointer}")
 
     def _store_some(self, element: str, x: str, pointer: str, width: int, those: str) -> None:
-        """Redirect what must not be written to an address that nobody reads."""
+        """Redirect elements that must not be written to an address that nobody reads."""
         wanted = self._of(f"<{width} x i1>", those)
         if wanted != "true":
             pointer = self._new(f"select i1 {wanted}, ptr {pointer}, ptr %A")
@@ -408,10 +407,10 @@ class _Spread:
             return "vector.reduce" not in call and "memset" not in call  # those are the compiler's checks
         return call.split("@")[1].split("(")[0] in self.dialect.functions
 
-    # everything else is what it was
+    # other instructions do not change
 
     def _phi(self, result: str, rest: str) -> None:
-        """Constants of this thread must be there before control comes."""
+        """Translate a phi; constants of this thread are computed in the function's entry."""
         if _CONSTANT.search(rest):
             before, self.out = self.out, []
             rest = self._scalars(rest)
@@ -421,13 +420,13 @@ class _Spread:
         self.out.append(f"  {result} = {self._scalars(rest)}")
 
     def _branch(self, _: str, rest: str) -> None:
-        """A loop is not to be unrolled: assemblers would make many times as much of it."""
+        """Forbid unrolling of a loop: assemblers would make it many times as long."""
         back = any(label in self.labels for label in _LABEL.findall(rest))
         self._leaves(rest)
         self.out.append(f"  {rest}, !llvm.loop !0" if back else f"  {rest}")
 
     def _leaves(self, rest: str) -> None:
-        """Control goes to other blocks."""
+        """Record that control passes to other blocks."""
         for label in _LABEL.findall(rest):
             self.came.setdefault(label, []).append(None if self.since is None else list(self.since))
 
@@ -457,5 +456,5 @@ def _zero(type: str) -> str:
 
 
 def _as_signed(bits: int, width: int) -> int:
-    """The same bits as LLVM's text has them."""
+    """Return the bits as the signed number of LLVM's text."""
     return bits - (1 << width) if bits >> (width - 1) else bits

@@ -1,1 +1,1 @@
-"""Floor 3: what a contact does. Empty until the contact model lands on it."""
+"""Floor 3: what a contact does."""

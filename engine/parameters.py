@@ -182,6 +182,10 @@ def _lengths(topology: Topology) -> dict[str, int]:
 
 def unread(name: str, topology: Topology) -> str:
     """Return the reason why no run of the model reads the parameter; empty if runs do."""
+    if name in _READERS and not _READERS[name] & set(topology.joints):
+        return f"no joint has one: {name} is read by joints {', '.join(sorted(_READERS[name]))}"
+    if name in ("joint_position", "joint_quaternion") and set(topology.joints) <= {"floating"}:
+        return "all links are free: their place is in the state's q"
     if name == "shape_twist" and not topology.driven:
         return "no static moves; give one a linear_velocity or an angular_velocity in the scene"
     if name == "baumgarte" and topology.hold != "baumgarte":

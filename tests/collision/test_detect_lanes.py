@@ -1,5 +1,7 @@
 """detect over batches and under jax's transformations: lanes are alone, whatever is batched."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -129,7 +131,7 @@ def test_a_shape_that_is_not_finite_disturbs_no_other_pair(placed, what):
     shape = t.shape_links.index(1)
     model = heap().replace(shape_size=jnp.tile(heap().shape_size, (LANES, 1, 1)))
     if what == "size":
-        model = model.replace(shape_size=model.shape_size.at[2, shape].set(jnp.nan))
+        model = replace(model, shape_size=model.shape_size.at[2, shape].set(jnp.nan))  # which `model.replace` refuses
         broken = carom.detect(model, q)
     else:
         broken = carom.detect(model, q.at[2, 7 if what == "place" else 11].set(jnp.nan))

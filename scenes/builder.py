@@ -35,7 +35,7 @@ class SceneBuilder:
         filtering: bool = False,
         plane: str | None = None,
     ) -> None:
-        """plane: that of all bodies for which `add_body` names no other: a flat world has "xz"."""
+        """plane: plane of all bodies whose `add_body` names no other; a flat world has "xz"."""
         self._gravity = gravity
         self._touch = (gap_band, rest_speed)
         self._loops: list[LoopSpec] = []
@@ -61,7 +61,7 @@ class SceneBuilder:
         group: int = 1,
         mask: int = ALL_LAYERS,
     ) -> None:
-        """The static halfspace n . x <= offset [m]."""
+        """Add the static halfspace n . x <= offset [m]."""
         self._statics.append(_spec(PlaneSpec, locals()))
 
     def add_static(
@@ -78,7 +78,7 @@ class SceneBuilder:
         tangential_restitution: float | None = None,
         material: str | None = None,
     ) -> None:
-        """Add shapes fixed in the world; velocities are those of a surface that moves in place, as a conveyor's."""
+        """Add shapes fixed in the world; velocities move their surface in place, like a conveyor's."""
         self._statics.append(_spec(StaticSpec, locals()))
 
     def add_body(
@@ -100,9 +100,9 @@ class SceneBuilder:
         material: str | None = None,
         plane: str | None = None,
     ) -> None:
-        """A free body; velocities in world axes, linear_velocity of its centre of mass [m/s, rad/s].
+        """Add a free body; velocities in world axes, linear_velocity of its centre of mass [m/s, rad/s].
 
-        plane: the body stays in it, "xy", "xz" or "yz"; None: the builder's."""
+        plane: "xy", "xz" or "yz", which the body never leaves; None: the builder's."""
         plane = self._plane if plane is None else plane
         self._links.append(_spec(BodySpec, locals()))
 
@@ -126,7 +126,7 @@ class SceneBuilder:
         tangential_restitution: float | None = None,
         material: str | None = None,
     ) -> None:
-        """A link on a joint; position [m] and quaternion place the joint frame in the parent's frame."""
+        """Add a link on a joint; position [m] and quaternion place the joint frame in the parent's frame."""
         self._links.append(_spec(LinkSpec, locals()))
 
     def add_loop(
@@ -140,11 +140,11 @@ class SceneBuilder:
         name: str | None = None,
         active: bool | None = None,
     ) -> None:
-        """A second joint between two links, which closes a loop; or a Distance, Spring, Rolling, Gear or Driven.
+        """Add a second joint between two links, which closes a loop; or a Distance, Spring, Rolling, Gear or Driven.
 
-        frame_a, frame_b: the joint's frame on each link, a position (3,) [m] or (position, quaternion); frame_a: by
-        default the link's own frame, frame_b: by default frame_a's pose at the start. Gear and Driven have none.
-        active: None: it always holds; True or False: `carom.Live` may cut it and join it again, and it starts so.
+        frame_a, frame_b: the joint's frame on each link, a position (3,) [m] or (position, quaternion). By default
+        frame_a is the link's own frame, and frame_b is frame_a's pose at the start. Gear and Driven have none.
+        active: None: it always holds. True or False: whether it holds at the start; `carom.Live` may cut and join it.
 
         b.add_loop("coupler", (1, 0, 0), "world", joint=Revolute((0, 1, 0)))
         """
@@ -162,11 +162,11 @@ class SceneBuilder:
         restitution: float | None = None,
         tangential_restitution: float | None = None,
     ) -> None:
-        """Friction and restitutions between two materials, in place of the combination rule."""
+        """Set friction and restitutions between two materials, instead of the combination rule's."""
         self._pairs.append(PairSpec(material_a, material_b, friction, restitution, tangential_restitution))
 
     def exclude(self, name_a: str, name_b: str) -> None:
-        """No contact between these two bodies, links or statics; "world" stands for all statics."""
+        """Exclude contact between two bodies, links or statics; "world" stands for all statics."""
         self._exclusions.append((name_a, name_b))
 
     def add_site(
@@ -176,7 +176,7 @@ class SceneBuilder:
         position: Numbers = (0.0, 0.0, 0.0),
         quaternion: Numbers = (1.0, 0.0, 0.0, 0.0),
     ) -> None:
-        """A named frame on a body, a link, or the world, at a position [m] in its frame."""
+        """Add a named frame on a body, a link, or the world, at a position [m] in its frame."""
         self._sites.append(SiteSpec(name, link, position, quaternion))
 
     def add_sensor(
@@ -190,7 +190,7 @@ class SceneBuilder:
         rays: Numbers | None = None,
         max_distance: float | None = None,
     ) -> None:
-        """A sensor: `carom.rollout(..., report="sensors").report["sensors"][name]` has its readings.
+        """Add a sensor: `carom.rollout(..., report="sensors").report["sensors"][name]` has its readings.
 
         At the end of each frame, at a site: "position" [m], "orientation" (a quaternion), "linear_velocity" [m/s] and
         "angular_velocity" [rad/s] in world axes; "velocimeter" and "gyro", the same in the site's axes; "rangefinder":
@@ -198,17 +198,17 @@ class SceneBuilder:
         ignore shapes of its own link. At the joint of a link: "joint_position" and "joint_velocity".
 
         Means over the time between frames, in the site's axes: "accelerometer", the proper acceleration, which is
-        -gravity at rest [m/s^2]; "force" [N] and "torque" [N m], that the joint of the site's link transmits to it. And
-        "joint_effort", along the joint [N m, N]; "touch": sum of the normal forces on a link, of another one only if
+        -gravity at rest [m/s^2]; "force" [N] and "torque" [N m] that the joint of the site's link transmits to it. Also
+        "joint_effort", along the joint [N m, N]; "touch": sum of the normal forces on a link, only those by `other` if
         that is named [N]; "contact": 1 if these touched at any time since the last frame, else 0.
 
-        Impacts are no part of these means: the sensor "imu" of a kind that feels impacts has a second reading
-        "imu.impulse", the sum of their jumps [m/s, N s, N m s].
+        These means leave out impacts: a sensor "imu" of a kind that feels impacts has a second reading "imu.impulse",
+        the sum of their jumps [m/s, N s, N m s].
         """
         self._sensors.append(SensorSpec(name, kind, site, link, other, rays, max_distance))
 
     def build(self) -> SceneSpec:
-        """The scene recorded so far, as plain data."""
+        """Return the scene recorded so far, as plain data."""
         links, statics, pairs = tuple(self._links), tuple(self._statics), tuple(self._pairs)
         exclusions, loops = tuple(self._exclusions), tuple(self._loops)
         band, speed = self._touch
@@ -229,7 +229,7 @@ class SceneBuilder:
 
 
 def _frame(frame: Any) -> tuple[Any, Any]:
-    """Position and quaternion of a frame as people write it; None for the parts that are left out."""
+    """Position and quaternion of a frame as users write it; None for parts that are left out."""
     if frame is None:
         return None, None
     nested = len(frame) == 2 and all(np.ndim(part) for part in frame)
@@ -237,5 +237,5 @@ def _frame(frame: Any) -> tuple[Any, Any]:
 
 
 def _spec(kind: Any, arguments: dict[str, Any]) -> Any:
-    """The spec made of a method's arguments, all of which carry the spec's own field names."""
+    """The spec of a method's arguments, whose names are those of the spec's fields."""
     return kind(**{name: value for name, value in arguments.items() if name != "self"})

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..engine.planar.model import Chain, ChainState
     from .builder import SceneBuilder
 
-GAP_BAND = {"float32": 1e-5, "float64": 1e-9}  # [m] how near is touching, in scenes of a metre
+GAP_BAND = {"float32": 1e-5, "float64": 1e-9}  # [m] gap that counts as touching, in scenes of about a metre
 STANDARD_GRAVITY = 9.81  # [m/s^2] for the rest speed of scenes without gravity
 
 DOF_FIELDS = (
@@ -65,17 +65,17 @@ def compile_scene(
 def compile_scene(
     scene: Any, dtype: DTypeLike | None = None, *, coordinates: str = "reduced", overlaps: str = "warn"
 ) -> tuple[Any, Any]:
-    """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0: a Model and a State; of a
-    ChainSpec a Chain and a ChainState.
+    """Check a SceneSpec (or SceneBuilder), and compile it to a Model and the State at t = 0; or a ChainSpec to a Chain
+    and a ChainState.
 
     dtype: float32 or float64; None: float64 if jax's x64 mode is on, else float32.
-    coordinates: "reduced": those that the joints leave; "maximal": every link is a body of its own, with its pose in q
-    (as a floating joint's), and joints are kept by constraint forces; "penalty": the same, kept by stiff springs.
+    coordinates: "reduced": those of the joints; "maximal": every link is a body of its own, with its pose in q (as a
+    floating joint's), and constraint forces hold the joints; "penalty": the same, with stiff springs.
     overlaps: "warn" names shapes that may touch and overlap at the start, with the depth, in a SceneWarning (surfaces
     of triangles and heightfields are left out); "ignore" does not check.
-    Links keep their order of adding, except that parents come before their children.
+    Links keep the order in which they were added, except that parents come before their children.
     Quaternions whose length is within 1e-3 of one are normalised, others rejected; axes and normals may have
-    any length but zero. Raises SceneError (a ValueError) that names the body, the field, the value and the fix.
+    any length except zero. Raises SceneError (a ValueError) that names the body, the field, the value and the fix.
     """
     kind, form = checked_dtype("compile_scene", dtype), checked_coordinates(coordinates)
     if overlaps not in ("warn", "ignore"):
@@ -111,7 +111,7 @@ def compile_scene(
 
 
 def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
-    """gap_band () and rest_speed () of the model, as given or by their defaults."""
+    """gap_band () and rest_speed () of the model, as given or their defaults."""
     kind, moving = model.gravity.dtype, np.array(model.topology.shape_links, int) >= 0
     if spec.gap_band is None:
         radius = bounding_radii(model)[moving].max(initial=1.0)

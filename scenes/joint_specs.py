@@ -1,4 +1,4 @@
-"""Joints as people describe them: frozen plain data, unchecked until the scene is compiled.
+"""Descriptions of joints: frozen plain data, unchecked until the scene is compiled.
 
 Degrees of freedom, in order: cylindrical (angle, shift), universal (angle about axis, about axis2), planar
 (angle, x, y), spherical (3, rotation in the child's axes), floating (3 angular, 3 linear, world axes).
@@ -21,8 +21,8 @@ class Motor:
     """torque on a dof = clip(gain u - kp q - kd v, -effort, effort), with u the control, or target without one.
 
     kind: "torque": u is the torque [N m, N];  "position": u is the target q, needs kp, gain = kp;
-    "velocity": u is the target v, needs kd, gain = kd. With kd infinite it is rigid: v is u exactly, as long as that
-    takes no more than its effort, which must be finite; with u = 0 it is a brake.
+    "velocity": u is the target v, needs kd, gain = kd. With kd infinite it is rigid: v is u exactly, as long as
+    its effort, which must be finite, suffices; with u = 0 it is a brake.
     kp [N m/rad, N/m]; kd [N m s/rad, N s/m]; effort > 0 [N m, N], inf: unlimited; target in the units of u.
     Each number may be one per dof of the joint.
     """

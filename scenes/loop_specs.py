@@ -1,4 +1,4 @@
-"""Other loops than the joints of `joint_specs.py`: frozen plain data, unchecked until compiled."""
+"""Loops other than the joints of `joint_specs.py`: frozen plain data, unchecked until compiled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..collision.plain import Numbers, make_plain
 
 @dataclass(frozen=True)
 class Distance:
-    """Two points keep their distance, as at the ends of a rod without mass.  length [m]; None: that at the start."""
+    """Two points keep their distance, like the ends of a massless rod.  length [m]; None: that at the start."""
 
     kind: ClassVar[str] = "distance"
     length: float | None = None
@@ -32,9 +32,9 @@ class Spring:
 
 @dataclass(frozen=True)
 class Rolling:
-    """Rolling without slip on a plane: that through frame b's origin, normal to its z axis; by default the link's own.
+    """Rolling without slip on the plane through frame b's origin, normal to its z axis; by default link b's own frame.
 
-    A ball about frame a's origin, or with an axis (in frame a) a thin disc that rotates about it.  radius [m].
+    A ball about frame a's origin rolls, or with an axis (in frame a) a thin disc that rotates about it.  radius [m].
     The plane holds it on both sides: it neither slips nor leaves.
     """
 

@@ -60,7 +60,7 @@ def record(
 
     path: that of the recording's file, which grows while the run goes on; None: it is in memory only.
     lanes: number of runs side by side.  variations: their differences, path -> a value for each lane, paths as in
-    `changed`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values. There are a
+    `apply_setting`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values. There are a
     million lanes at most.
     piece: intervals between frames that are run at once; None: a few, by the device.  progress: called after each.
     A lane that fails is NaN from then on, and its code says why; the run ends when none is left. An interrupted run
@@ -184,8 +184,8 @@ def _default_piece() -> int:
 
 
 def _piece_size(intervals: int, wanted: int) -> int:
-    """Number of intervals of a piece: about `near`, and equal in all pieces if the number of intervals allows it, since
-    another length is another program to compile."""
+    """Number of intervals of a piece: about `wanted`, and equal in all pieces if the number of intervals allows it,
+    since another length is another program to compile."""
     if intervals <= wanted:
         return intervals
     alike = [n for n in range(-(-wanted // 2), 2 * wanted + 1) if intervals % n == 0]

@@ -26,7 +26,7 @@ def load(source: ChainName, **parameters: Any) -> ChainSpec: ...
 @overload
 def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec: ...
 def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec | ChainSpec:
-    """A scene of the library by its name, e.g. load("chain", n=4), or of a file: .toml, .urdf, .xacro, or MJCF's .xml.
+    """Load a scene of the library by its name, e.g. load("chain", n=4), or a .toml, .urdf, .xacro or MJCF .xml file.
 
     Returns a SceneSpec; of the library's planar chains, e.g. load("dropped_chain"), a ChainSpec.
     parameters: keywords of the function that builds the library's scene; `carom list` shows the names. For robots those

@@ -1,7 +1,7 @@
 """A scene as plain data: the builder records it, files hold it, `compile_scene` checks it.
 
 Frozen dataclasses of numbers, strings and tuples: equal scenes compare equal. SI units, world z up,
-quaternions w x y z. Nothing is checked here; `compile_scene` is the one door that rejects bad input.
+quaternions w x y z. Nothing is checked here; only `compile_scene` rejects bad input.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class StaticSpec:
     """Static geometry fixed in W.  position (3,) [m] and quaternion (4,) of the frame that carries the shapes.
 
     linear_velocity (3,) [m/s] at the position and angular_velocity (3,) [rad/s], world axes: the velocity of the
-    surface, while the geometry stays in place, as that of a conveyor belt or a turntable.
+    surface, while the geometry stays in place, like a conveyor belt or a turntable.
     """
 
     name: str | None = None
@@ -133,7 +133,7 @@ class StaticSpec:
 
 @dataclass(frozen=True)
 class PairSpec:
-    """Friction and restitutions between two materials, in place of the combination rule; None: that of the rule."""
+    """Friction and restitutions between two materials, instead of the combination rule's; None: the rule's."""
 
     material_a: str
     material_b: str
@@ -189,7 +189,7 @@ class SiteSpec:
 
 @dataclass(frozen=True)
 class SensorSpec:
-    """A sensor, that `report="sensors"` reads: see `SceneBuilder.add_sensor`.
+    """A sensor, which `report="sensors"` reads: see `SceneBuilder.add_sensor`.
 
     kind: the measured quantity.  site: name of its site.  link: name of its joint's link or of its body; other: name of
     the body that must touch it, None for any.  rays: (R, 3) directions of a rangefinder in the site's frame; None: one,
@@ -228,7 +228,7 @@ def _describe(scene: SceneSpec) -> tuple[str, list[Row]]:
 class SceneSpec:
     """A whole scene.
 
-    gravity (3,) in W [m/s^2].  links: bodies and links in order of adding.  statics: planes and static geometry.
+    gravity (3,) in W [m/s^2].  links: bodies and links, as added.  statics: planes and static geometry.
     loops: ties that close loops of links.  baumgarte [1/s]: rate at which errors of the loops are fed back into
     accelerations; None: they are removed after each step, to rounding.
     pairs: rules between materials.  exclusions: pairs of names (of bodies, links, statics, or "world": all
@@ -236,7 +236,7 @@ class SceneSpec:
     gap_band [m]: largest gap that counts as touching; None: 1e-9 in double precision, 1e-5 in single, times the size of
     the largest moving shape if that is above a metre. rest_speed [m/s]: contacts that close more slowly rest and do not
     bounce; None: the speed of a fall through ten bands.
-    sites: named frames on links.  sensors: that `report="sensors"` reads.
+    sites: named frames on links.  sensors: those that `report="sensors"` reads.
     filtering: whether layers, masks and ignored pairs may change while a world runs (`carom.Live.set_layers`); pairs
     that may not touch at first cost as much as others.
     """

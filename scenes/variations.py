@@ -32,8 +32,8 @@ def compile_lanes(
             raise ValueError(f"{path} has {len(values)} values for {lanes} lanes: give one for each")
     lanes = 0 if lanes is None else lanes
     check_lanes(lanes)
-    compile_scene(scene, dtype, overlaps="ignore")  # which is recorded, and must be right where lanes change it too
-    known: dict[str, Any] = {}  # values that come back are compiled once
+    compile_scene(scene, dtype, overlaps="ignore")  # it is recorded, and must be valid even where lanes change it
+    known: dict[str, Any] = {}  # repeated values are compiled once
     found = []
     for lane in range(lanes):
         given = {path: values[lane] for path, values in variations.items()}

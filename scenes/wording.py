@@ -11,7 +11,7 @@ MESSAGE = 2000  # characters of a whole message
 
 
 def abridge(text: str, most: int = LENGTH) -> str:
-    """A text as it is; the beginning and the end of a longer one, with dots between them."""
+    """A text unchanged, or the beginning and the end of a long one, with dots between them."""
     if len(text) <= most:
         return text
     head = most * 2 // 3
@@ -31,7 +31,7 @@ def brief(value: Any) -> str:
 
 
 def list_names(names: Iterable[str], most: int = FEW) -> str:
-    """The first names, and the count of the others."""
+    """The first names, and the number of the others."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(abridge(name) for name in names[:most]) + more

@@ -1,4 +1,4 @@
-"""Batches of chains, which may differ in everything, lengths and numbers of joints and grounds included."""
+"""Batches of chains, which may differ in everything, even in lengths and numbers of joints and grounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jax import Array
 
 from ...engine.planar.model import OPEN, Chain, ChainState
 
-FAR = 1e9  # [m] how far below the ground lies that a lane has not
+FAR = 1e9  # [m] depth of the grounds that fill up a lane with fewer
 
 
 def stack_chains(chains: Sequence[tuple[Chain, ChainState]]) -> tuple[Chain, ChainState]:

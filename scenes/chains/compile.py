@@ -17,7 +17,7 @@ from ..compiling import check
 from .spec import ChainJoint, ChainSpec, Ground
 from .start import Start, start
 
-TOUCH = 1e-9  # of the chain's length: how near is on a ground
+TOUCH = 1e-9  # part of the chain's length: a joint this near a ground is on it
 
 
 def compile_chain(spec: ChainSpec, kind: Any) -> tuple[Chain, ChainState]:
@@ -30,7 +30,7 @@ def compile_chain(spec: ChainSpec, kind: Any) -> tuple[Chain, ChainState]:
 
 
 def checked_chain(spec: ChainSpec) -> tuple[Any, Any]:
-    """The chain and the state in numpy, float64."""
+    """Check a chain; return it and its state in numpy, float64."""
     joints = _joints(spec)
     n, room = len(joints), _room(spec)
     gravity = check.numbers("chain", "gravity", spec.gravity, (2,), "m/s^2")

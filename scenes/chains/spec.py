@@ -1,7 +1,7 @@
 """A planar chain as plain data: point masses on rigid links, in a plane with x to the right and y up. SI units.
 
 Joints and links are numbered from 0; link i leads from joint i to joint i + 1. Values are checked by
-`compile_scene`, the one door that rejects bad input.
+`compile_scene`, which alone rejects bad input.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class ChainJoint:
     """A joint of a chain, which is a point mass.
 
     mass [kg].  guided: its acceleration is given from outside; by default it keeps its velocity.
-    line: (2,) normal of the straight line it is bound to, which leads through its start; None: none.
+    line: (2,) normal of the straight line it is bound to, which passes through its start; None: none.
     active: the acceleration of its angle is given from outside.
     limits: (lower, upper) of its angle [rad], in [-pi, pi]; inf for an open end; None: none.
-    roll: torque against the rate of its angle [N m s].  drag: force against its velocity, of its square [kg/m].
+    roll: torque against the rate of its angle [N m s].  drag: force against its velocity, by its square [kg/m].
     stuck: number of the ground it sticks in at the start, which must pass through it; None: none.
     The last joint has no angle: neither limits nor roll, nor can it be active.
     """
@@ -58,10 +58,10 @@ class ChainSpec:
     """A chain of n joints and its start.
 
     lengths: (n - 1,) of the links [m]; None: the distances of the positions.
-    angles, rates: (n - 1,) of joints 0 to n - 2 [rad, rad/s]; None: zeros. The angle of joint i is that from link i - 1
-    to link i, counter-clockwise, of joint 0 that from the x axis to link 0.
+    angles, rates: (n - 1,) of joints 0 to n - 2 [rad, rad/s]; None: zeros. The angle of joint i goes from link i - 1 to
+    link i, counter-clockwise; that of joint 0 from the x axis to link 0.
     base, base_velocity: (2,) position and velocity of joint 0 [m, m/s].
-    positions, velocities: (n, 2) of all joints [m, m/s], in place of angles and rates, base and base_velocity. They may
+    positions, velocities: (n, 2) of all joints [m, m/s], instead of angles and rates, base and base_velocity. They may
     deviate from the lengths of the links by a hundredth, which the run then corrects.
     gravity: (2,) [m/s^2].  room: joints to allocate, so that chains of fewer joints share one program; None: n.
     """
@@ -83,9 +83,9 @@ class ChainSpec:
 
     @staticmethod
     def of(lengths: Numbers, masses: Numbers = 1.0, **fields: Any) -> ChainSpec:
-        """Joints that differ in their masses [kg] alone, one number for all or one for each; one more than lengths.
+        """A chain whose joints differ only in mass [kg]: one number for all, or one each; one more than lengths.
 
-        fields: the others of ChainSpec; for fields of single joints see `with_joint`.
+        fields: other fields of ChainSpec; for those of single joints see `with_joint`.
 
         carom.ChainSpec.of((0.5, 0.5), masses=(1, 1, 2), angles=(0, 0.3)).with_joint(0, guided=True)
         """

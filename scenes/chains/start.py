@@ -10,7 +10,7 @@ from ...collision.poses import Array
 from ..compiling import check
 from .spec import ChainSpec
 
-OFF = 0.01  # how far positions may be off the lengths of links, and velocities off those of rigid links, in parts
+OFF = 0.01  # relative tolerance of positions to the lengths of links, and of velocities to rigid links
 
 
 class Start(NamedTuple):

@@ -1,7 +1,7 @@
 """A chain's twin: the same chain as a scene of links on joints, in the x-z plane, the chain's y up along z.
 
 A slide without mass carries joint 0, which slides on it; each link hangs on a hinge in a joint, has the next joint's
-mass in its end, and is called after that one. So q = (x, y, angles of joints 0 to n - 2), and v their rates. Pages and
+mass at its end, and is named after that one. So q = (x, y, angles of joints 0 to n - 2), and v their rates. Pages and
 plots draw the twin, and energies are the same.
 A run of the twin itself has no lines, drags, guided or active joints, and balls may bounce along the ground instead of
 sticking.
@@ -23,11 +23,11 @@ from .spec import ChainSpec
 
 LONG = (math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0)  # a capsule along x
 BALLS, GROUNDS = 0b01, 0b10  # layers: balls touch grounds, nothing else touches
-SLIDE = "slide"  # the name of what carries joint 0
+SLIDE = "slide"  # name of the link that carries joint 0
 
 
 def chain_twin(spec: ChainSpec, *, radius: float | None = None) -> SceneSpec:
-    """The twin of a chain at its start.  radius: of the balls [m]; None: by the length of its links.
+    """The twin of a chain at its start.  radius: of the balls [m]; None: from the length of its links.
 
     Grounds lie lower by the radius, so that balls touch where joints do.
     """

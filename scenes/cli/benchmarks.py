@@ -16,7 +16,7 @@ def bench(
     context: typer.Context,
     suite: Annotated[str, typer.Argument(help="dynamics | collision | contact | step")],
 ) -> None:
-    """Measure Carom's speed on this machine, beside its peers'; `python -m bench.run` takes the arguments after SUITE.
+    """Measure Carom's speed on this machine, and its peers'; arguments after SUITE are those of `python -m bench.run`.
 
     For example: carom bench step --scene pool_break --rounds 1
     """

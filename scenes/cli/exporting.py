@@ -56,7 +56,7 @@ def export(
     """Write a scene as a TOML file, to read, change and run (docs/scenes.md describes the format), as a library for
     programs in C and languages that call C, or as a page to play with in a browser (docs/export.md).
 
-    Joints that can be cut are those of the scene's loops with `active`.
+    Joints that can be cut are the scene's loops with `active`.
 
     For example: carom export pool_break mine.toml; carom export pool_break --library out --page game.html;
     carom export bouncing_ball --library out --pool ball=8 --probe sphere:0.5 --trigger box:1,1,0.1@0,0,0

@@ -1,4 +1,4 @@
-"""Ctrl-C ends the program at once, with exit code 130; a run with results to keep ends when its piece is done.
+"""Ctrl-C ends the program at once, with exit code 130; a run with results to keep ends after its current piece.
 
 An exception does not suffice: while modules are imported, or a library calls back, some are swallowed, and others
 become tracebacks.
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 INTERRUPTED = 130
-SHOW_CURSOR = "\x1b[?25h"  # which bars of progress hide
+SHOW_CURSOR = "\x1b[?25h"  # progress bars hide it
 
 
 def end_at_once() -> None:

@@ -36,8 +36,8 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document, for
 
 @dataclass(frozen=True)
 class OpenSource:
-    """An opened scene.  name: a short one.  spec: a SceneSpec or a ChainSpec.  keywords: of its usual rollout.
-    report: of an import."""
+    """An opened scene.  name: a short name.  spec: a SceneSpec or a ChainSpec.  keywords: those of its usual rollout.
+    report: the report of an import."""
 
     name: str
     spec: Any
@@ -46,7 +46,7 @@ class OpenSource:
 
 
 def open_source(source: str, robot: Sequence[str] | None = None) -> OpenSource:
-    """A scene by name or file. Parts of a robot's file that were not read unchanged are noted on stderr.
+    """Open a scene by name or file. Parts of a robot's file that were not read unchanged are noted on stderr.
 
     robot: the values of `--robot`.
     """
@@ -122,7 +122,7 @@ def precision(dtype: str) -> str:
 
 
 def target(path: Path, suffixes: tuple[str, ...], hint: str = "--out") -> Path:
-    """A file to write, checked before the work begins.  hint: the option that names it."""
+    """Check a file to write before the work begins, and return it.  hint: the option that names it."""
     from ..formats.atomic import check_writable
 
     if path.suffix.lower() not in suffixes:

@@ -1,4 +1,4 @@
-"""Output of commands: tables and lines on stdout, notes and errors on stderr, plain if that is no terminal."""
+"""Output of commands: tables and lines on stdout, notes and errors on stderr, plain without a terminal."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ..wording import abridge
 from .interrupts import INTERRUPTED
 from .output import complain
 
-UsageError: Any = typer.BadParameter.__base__  # of click, which typer brings along in one module or another
+UsageError: Any = typer.BadParameter.__base__  # click's, which typer has in one module or another
 FAILED, WRONG = 1, 2
 ORDER = ("run", "sweep", "list", "info", "export", "plot", "view", "replay", "check", "compare", "bench")
 
@@ -26,7 +26,7 @@ class Commands(typer.core.TyperGroup):
     """Commands, whose errors print one line. With CAROM_TRACEBACK=1 in the environment, Python prints the traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The commands in the order in which one needs them."""
+        """The commands, in the order in which they are needed."""
         return sorted(super().list_commands(ctx), key=ORDER.index)
 
     def main(self, args: Any = None, prog_name: str | None = None, **extra: Any) -> Any:
@@ -41,7 +41,7 @@ class Commands(typer.core.TyperGroup):
             else:
                 command = error.ctx.command_path if error.ctx else "carom"
                 complain(f"{error.format_message().rstrip('.')} ({command} --help tells more)")
-        except typer.Abort:  # what older versions of typer make of Ctrl-C
+        except typer.Abort:  # older versions of typer turn Ctrl-C into it
             code = INTERRUPTED
         except (ValueError, OSError, RuntimeError, ImportError, MemoryError) as error:
             if os.environ.get("CAROM_TRACEBACK"):
@@ -76,7 +76,7 @@ def _missing(error: ImportError) -> str | None:
     name = (error.name or "").partition(".")[0]
     if name in extras:
         return f"{name} is not installed: pip install 'carom[{extras[name]}]'"
-    return None if error.name else str(error)  # ours have no name, and say it themselves
+    return None if error.name else str(error)  # our own errors have no name, and say what to install
 
 
 app = typer.Typer(

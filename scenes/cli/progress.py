@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .. import running
 
 
-LONG = 0.5  # seconds: of shorter stages nothing is said where lines stay
+LONG = 0.5  # seconds: without a terminal, shorter stages print no line
 
 
 class Shown:
     """The callback after each piece; from the first piece on, Ctrl-C keeps the results so far.
 
-    pieces: their number so far.  first: seconds until the first was done, mostly of compiling;
+    pieces: their number so far.  first: seconds until the first was done, mostly compiling.
     seconds: time after that, in which `simulated` seconds were computed."""
 
     def __init__(self, bar: Progress, task: object, interrupts: Gently) -> None:
@@ -44,7 +44,7 @@ class Shown:
 
     @property
     def rate(self) -> float | None:
-        """Simulated seconds a second, of each lane; None: the run is too short to tell."""
+        """Simulated seconds per second, of each lane; None: the run is too short to tell."""
         return self.simulated / self.seconds if self.seconds > 0.01 and self.simulated > 0 else None
 
     def working(self, words: str) -> contextlib.AbstractContextManager[object]:

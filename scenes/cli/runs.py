@@ -56,8 +56,9 @@ def run(
 ) -> None:
     """Run a scene; write a recording (.npz), a plot (.png) and a 3D page (.html), and print a summary.
 
-    Omitted options are those with which the library plays the scene. Files of the same name are replaced. Ctrl-C stops
-    the run and keeps its results. The first --vary is even over the lanes in order, each other one in its own order.
+    By default the options are those with which the library plays the scene. Files of the same name are replaced.
+    Ctrl-C stops the run and keeps its results. Each --vary spreads evenly over the lanes: the first in their order, the
+    others each in an order of its own.
 
     Examples:
 
@@ -122,8 +123,8 @@ def run(
 
 
 def _variations(texts: Sequence[str], lanes: int | None) -> dict[str, list[Any]]:
-    """Path -> a value for each lane. The first is in order; each of the others in an order of its own, always the same,
-    so that together they fill their box (a Latin hypercube)."""
+    """Path -> a value for each lane. The first path is in order; each other one is in an order of its own, always the
+    same, so that together they fill their box (a Latin hypercube)."""
     import numpy as np
 
     from ..formats.settings import variation_values

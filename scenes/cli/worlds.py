@@ -1,4 +1,4 @@
-"""Arguments of `carom export` for a world besides its scene: spare bodies, shapes of queries, triggers."""
+"""Arguments of `carom export` besides the scene: spare bodies, shapes of queries, triggers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pool_of(texts: Sequence[str]) -> dict[str, int]:
 
 def shape_of(text: str, option: str = "--probe") -> Shape:
     """Read a shape from a text KIND:SIZES."""
-    from ...collision import shapes  # numpy comes with it, which the help does without
+    from ...collision import shapes  # imports numpy, which the help does not need
 
     kind, _, sizes = text.partition(":")
     if kind in SIZES and (numbers := _numbers(sizes, SIZES[kind])):

@@ -1,1 +1,1 @@
-"""The parts of compile_scene: one kind of check or table a file. scenes/compile.py is the entry."""
+"""The parts of compile_scene: one kind of check or table per file. scenes/compile.py is the entry."""

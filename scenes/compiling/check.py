@@ -16,10 +16,10 @@ from ...collision.plain import plain
 from ...collision.poses import Array
 from ..wording import abridge, brief, list_names
 
-MOST = 1e12  # of lengths, masses, moments and speeds, in SI units: what is larger leaves no room for its square
-LEAST = 1e-60  # of those that must be positive: of what is smaller, the square's square is none
+MOST = 1e12  # largest length, mass, moment and speed, in SI units: squares of larger ones may overflow
+LEAST = 1e-60  # smallest of those that must be positive: fourth powers of smaller ones may underflow
 RANGED = ("m", "m/s", "m/s^2", "rad/s", "kg", "kg m^2", "kg/m^3")
-UNIT_TOLERANCE = 1e-3  # a quaternion this close to length one was rounded, further away it is a mistake
+UNIT_TOLERANCE = 1e-3  # a quaternion this close to length one was rounded; one further away is a mistake
 
 
 class SceneError(ValueError):
@@ -73,7 +73,7 @@ def in_kind(where: str, field: str, array: Array, kind: Any) -> Array:
 
 
 def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:
-    """Numbers as by `numbers`, with infinite ones allowed, NaN never."""
+    """Numbers as from `numbers`, but infinite ones are allowed; NaN is not."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -122,7 +122,7 @@ def signed_fraction(where: str, field: str, value: Any) -> Array:
 
 
 def direction(where: str, field: str, value: Any) -> Array:
-    """A vector of any length but zero, made unit."""
+    """A vector of any length except zero, normalised."""
     vector = numbers(where, field, value, (3,))
     length = np.linalg.norm(vector)
     if length < 1e-12:
@@ -131,7 +131,7 @@ def direction(where: str, field: str, value: Any) -> Array:
 
 
 def quaternion(where: str, field: str, value: Any) -> Array:
-    """A quaternion w x y z made unit; one whose length is off by more than UNIT_TOLERANCE is a mistake."""
+    """A quaternion w x y z, normalised; one whose length is off by more than UNIT_TOLERANCE is a mistake."""
     q = numbers(where, field, value, (4,))
     length = np.linalg.norm(q)
     if abs(length - 1) > UNIT_TOLERANCE:

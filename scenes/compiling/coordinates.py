@@ -18,7 +18,7 @@ COORDINATES = ("reduced", "maximal", "penalty")
 
 
 def checked_coordinates(name: Any) -> str:
-    """One of the three names, or an error that lists them."""
+    """Return one of the three names; raise an error that lists them for others."""
     if name not in COORDINATES:
         must = f"it must be one of {', '.join(COORDINATES)}"
         check.reject_name("compile_scene", "coordinates", name, COORDINATES, must)

@@ -12,7 +12,7 @@ from . import check
 
 _X, _Y, _Z = np.eye(3)
 PLANES = {"xy": (_X, _Y), "xz": (_X, _Z), "yz": (_Y, _Z)}  # a turn is positive from the first towards the second
-OFF = 1e-9  # [m/s, rad/s] out of the plane, that is nothing
+OFF = 1e-9  # [m/s, rad/s] velocity out of the plane that counts as none
 
 
 def flat_joint(where: str, plane: Any, position: Array, quaternion: Array) -> tuple[Planar, Array, Array, Array]:
@@ -24,7 +24,7 @@ def flat_joint(where: str, plane: Any, position: Array, quaternion: Array) -> tu
     n = np.cross(x, y)
     angle = 2 * np.arctan2(quaternion[1:] @ n, quaternion[0])
     back = np.concatenate([[np.cos(angle / 2)], -np.sin(angle / 2) * n])
-    frame = quaternion_product(back, quaternion)  # what is left of the rotation: at angle 0 the body stands so
+    frame = quaternion_product(back, quaternion)  # the rest of the rotation: the body's attitude at angle 0
     rotation = rotation_matrix(frame)
     joint = Planar(axis=tuple(rotation.T @ n), axis2=tuple(rotation.T @ x))
     return joint, n * (n @ position), frame, np.array([angle, x @ position, y @ position])

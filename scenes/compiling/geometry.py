@@ -20,8 +20,8 @@ class Geometry(NamedTuple):
 
     size (3,).  points (n, 3): a hull's vertices, a mesh's triangles (three rows each), a heightfield's grid row by
     row.  faces: outlines of a hull's faces.  grid: rows and columns of a heightfield.
-    kind: of the row; a mesh is a hull, several hulls, or a mesh.
-    surface: the one that decides the mass of hulls and meshes.
+    kind: of the row; a Mesh becomes a hull, several hulls, or a mesh.
+    surface: it decides the mass of hulls and meshes.
     """
 
     kind: str
@@ -85,7 +85,7 @@ def _heightfield(where: str, s: Any) -> Geometry:
     return Geometry("heightfield", np.array([dx, dy, nx]), points, grid=(nx, ny))
 
 
-# of each kind but meshes, which may be several rows: see mesh_parts.py
+# readers by kind; meshes may be several rows, see mesh_parts.py
 GEOMETRY: dict[str, Callable[[str, Any], Geometry]] = {
     "sphere": _sphere,
     "box": _box,

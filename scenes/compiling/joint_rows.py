@@ -13,7 +13,7 @@ from ..joint_specs import Motor
 from . import check
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
-QUATERNION_START = {"spherical": 0, "floating": 3}  # where the quaternion begins in q
+QUATERNION_START = {"spherical": 0, "floating": 3}  # index of the quaternion's first number in q
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _per_dof(where: str, joint: Any, field: str, value: Any, infinite: bool = Fa
 
 
 def _motors(where: str, joint: Any) -> dict[str, Array]:
-    """gain, kp, kd, effort and target of each dof: one motor drives all dofs, or there is one a dof."""
+    """gain, kp, kd, effort and target of each dof: one motor drives all dofs, or there is one per dof."""
     nv = JOINTS[joint.kind].nv
     motors = joint.motor if isinstance(joint.motor, tuple) else (joint.motor,) * nv
     if len(motors) != nv:

@@ -10,7 +10,7 @@ from ...collision.poses import Array, quaternion_product
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3
 
-# of each parameter of a loop, see `engine.model.Model`
+# shape of each parameter of a loop, see `engine.model.Model`
 SHAPES = {
     "loop_position": (2, 3), "loop_quaternion": (2, 4), "loop_size": (), "loop_course": (5,), "loop_spring": (2, 4),
     "loop_stiff": (2,), "loop_damp": (2,), "loop_limits": (2, 2), "loop_active": (),

@@ -37,7 +37,7 @@ class LoopRow:
 
 
 class LoopReader:
-    """Reads loops against the model without them, at its start."""
+    """Reads loops against the model without loops, at its start."""
 
     def __init__(self, model: Model, state: State) -> None:
         self.topology, self.kind = model.topology, model.mass.dtype
@@ -167,7 +167,7 @@ class LoopReader:
             check.reject(where, "function", function, fix)
         try:
             value, rate = jax.jit(lambda t: jax.jvp(function, (t,), (jnp.ones_like(t),)))(jnp.zeros((), self.kind))
-        except Exception as error:  # whatever a stranger's function may raise
+        except Exception as error:  # a user's function may raise anything
             check.reject(where, "function", function, f"{fix} ({type(error).__name__}: {str(error).splitlines()[0]})")
         if jnp.shape(value) or not (jnp.isfinite(value) & jnp.isfinite(rate)):
             check.reject(where, "function", function, f"at t = 0 it is {value}, its rate {rate}: {fix}")

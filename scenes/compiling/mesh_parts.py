@@ -17,9 +17,9 @@ from . import check
 from .geometry import Geometry
 
 CONVEX = ("hull", "pieces", "none")
-MUCH_LARGER = 0.05  # of the volume: where an unasked-for hull is worth a warning
-KEPT, BESIDES = 2**27, 2**14  # [bytes] of meshes that are kept, and of one besides its surface
-COARSE = 0.01  # of the size: where what 64 vertices leave out is worth a warning
+MUCH_LARGER = 0.05  # part of the volume: convex parts that add more give a warning
+KEPT, BESIDES = 2**27, 2**14  # [bytes] of kept meshes in all, and of one besides its surface
+COARSE = 0.01  # part of the size: if 64 vertices leave out more, there is a warning
 
 
 def mesh_parts(where: str, s: Any) -> list[Geometry]:

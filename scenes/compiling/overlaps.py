@@ -1,8 +1,8 @@
-"""Shapes that overlap at the start, of which `compile_scene` warns. In numpy: nothing is compiled for a single check.
+"""Shapes that overlap at the start, for a warning of `compile_scene`. In numpy: nothing is compiled for one check.
 
-Convex shapes and planes; meshes by triangles and heightfields are left out. Bounding spheres find the pairs to look at.
+Convex shapes and planes; triangle meshes and heightfields are left out. Bounding spheres find the pairs to look at.
 The signed distance of convex shapes is the largest gap g(n) between their supporting planes across any direction n
-(`collision/host/separation.py`); a pair is dropped at the first n with a gap of a sheet of paper, else g is maximized.
+(`collision/host/separation.py`); a pair is dropped at the first n with a gap larger than `enough`, else g is maximized.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ...collision.poses import Array, rotation_matrix
 from ...engine.model import Model
 from .link_poses import link_poses
 
-LEAST = 1e-3  # of the smaller shape's radius: depths that are said
+LEAST = 1e-3  # part of the smaller shape's radius: smaller depths are left out
 EDGE_PAIRS = 1000  # edges of A times edges of B up to which the directions across them are tried
-STARTS, DISTINCT = 4, 0.9  # directions from which g is climbed, and the cosine above which two are one
+STARTS, DISTINCT = 4, 0.9  # directions from which g is maximized, and the cosine above which two count as one
 CLIMBS = 60  # steps along the gradient of g
-NAMED, COUNTED = 8, 10_000  # pairs in a warning, by name and at all
+NAMED, COUNTED = 8, 10_000  # pairs that a warning names, and pairs that it counts, at most
 _SPREAD = directions(400)
 
 

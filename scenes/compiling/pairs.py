@@ -14,9 +14,9 @@ from .check import bits, fraction, non_negative, reject, reject_name, signed_fra
 from .shape_rows import ShapeRow
 
 Pairs = tuple[tuple[int, int], ...]
-BLOCK = 256  # shapes that are held against all others at a time
+BLOCK = 256  # shapes that are compared with all others at a time
 
-# what a rule between materials may give, and how it is checked
+# numbers that a rule between materials may give, and their checks
 CHECKS: dict[str, Callable[[str, str, Any], Array]] = {
     "friction": non_negative,
     "restitution": fraction,
@@ -29,8 +29,8 @@ def pair_table(
     rows: list[ShapeRow], links: list[int], owners: list[str | None],
 ) -> tuple[Pairs, dict[str, Array], tuple[tuple[int, ...], ...]]:  # fmt: skip
     """Pairs (i, j), i < j, of shapes that may touch, their numbers by the names of the model's fields, (np,) each, and
-    the rows that a rule gives, see `Topology.ruled`. If the scene filters its pairs, those that may not touch at first
-    are among them: shapes in no layer of the other's mask, and shapes that a loop ties that can be cut.
+    the rows that a rule gives, see `Topology.ruled`. If the scene filters its pairs, they include those that may not
+    touch at first: shapes in no layer of the other's mask, and shapes tied by a loop that can be cut.
 
     rows, links, owners: each shape, its link (-1: the world) and the name of its owner.
     Left out: shapes of one body (links welded together are one body), two static shapes, two bodies joined by a
@@ -74,7 +74,7 @@ def _couples(one: Array, other: Array, i: Array, j: Array) -> Array:
 
 
 def _ties(loops: Sequence[LoopSpec]) -> list[tuple[str, str]]:
-    """Links that loops keep in touch, as joints do, and links that roll on the statics. Loops are unchecked."""
+    """Pairs of links that loops keep in touch, as joints do, and links that roll on statics. Loops are unchecked."""
     tied = []
     for loop in loops:
         kind = getattr(getattr(loop, "joint", None), "kind", None)
@@ -108,7 +108,7 @@ def _still(parents: Sequence[int], joints: Sequence[str]) -> list[bool]:
 def _separate_pairs(body: Array, static: Array, above: Array) -> tuple[Array, Array]:
     """Pairs i < j of shapes that neither a common body, nor the world, nor a joint keeps together."""
     found = [np.zeros((2, 0), int)]
-    for first in range(0, len(body), BLOCK):  # not all pairs at once: of thousands of shapes that are millions
+    for first in range(0, len(body), BLOCK):  # not all pairs at once: thousands of shapes have millions
         a = np.arange(first, min(first + BLOCK, len(body)))[:, None]
         b = np.arange(first, len(body))[None]
         apart = (a < b) & (body[a] != body[b]) & ~(static[a] & static[b])

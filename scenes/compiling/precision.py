@@ -11,7 +11,7 @@ from . import check
 
 
 def checked_dtype(where: str, dtype: Any) -> Any:
-    """float32 or float64, checked.  where: the function of the argument."""
+    """float32 or float64, checked.  where: the function that has the argument."""
     wide = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
     if dtype is None:
         return np.dtype("float64" if wide else "float32")

@@ -16,8 +16,8 @@ from ...engine.topology import Topology
 from ..spec import SceneSpec, SensorSpec, SiteSpec
 from . import check
 
-UP = ((0.0, 0.0, 1.0),)  # where a rangefinder looks by default, in its site's frame
-FIELDS = {"site": ("site",), "joint": ("link",), "bodies": ("link", "other")}  # that say where a sensor is
+UP = ((0.0, 0.0, 1.0),)  # default direction of a rangefinder, in its site's frame
+FIELDS = {"site": ("site",), "joint": ("link",), "bodies": ("link", "other")}  # fields that say where a sensor is
 
 
 def no_sites() -> dict[str, Array]:

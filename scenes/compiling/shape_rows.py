@@ -26,7 +26,7 @@ DEFAULT_FRICTION, DEFAULT_RESTITUTION, DEFAULT_DENSITY = 0.5, 0.0, 1000.0
 class ShapeRow:
     """A shape of a link (or of the world), or a part of it, in the link's frame. Fields as in Model.
 
-    where: name of the shape in messages.  weighs: whether it has the mass of the shape: of a mesh's parts the first.
+    where: name of the shape in messages.  weighs: whether it has the shape's mass; only a mesh's first part does.
     twist: (6,) of the surface of a static that moves in place, at the shape's origin, world axes.
     """
 

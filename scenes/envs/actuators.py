@@ -1,4 +1,4 @@
-"""Actuators of a task: motors by name, in place of a control of every degree of freedom."""
+"""Actuators of a task: motors by name, instead of a control of every degree of freedom."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .task import BoxSpace
 
 
 def scene_actuators(scene: SceneSpec) -> tuple[Actuator, ...]:
-    """The motors of a scene in the order of its links, named as their links, "link/1" the second of a joint.
+    """The motors of a scene in the order of its links, named after their links; "link/1" is the second of a joint.
 
     Inputs are the motors' own u, within the effort of a torque motor and the limits of a position motor's joint.
     """

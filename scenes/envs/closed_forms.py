@@ -32,7 +32,7 @@ Accelerate = Callable[[Components, Components, Components], Components]
 
 @dataclass(frozen=True)
 class Rods:
-    """Links on one another, tuples from the first to the last.
+    """Links on one another; tuples from the first to the last.
 
     mass [kg], centre: distance from the joint to the centre of mass [m], length [m], inertia about the centre
     [kg m^2].  cart: its mass [kg]; None: a fixed pivot.  upright: angles from the top, clockwise; else the first from
@@ -51,7 +51,7 @@ class Rods:
 
     @property
     def beyond(self) -> list[float]:
-        """Mass of all links after each."""
+        """Mass of the links after each link."""
         return [sum(self.mass[i + 1 :]) for i in range(len(self.mass))]
 
     @property
@@ -102,12 +102,12 @@ def closed_form(rods: Rods) -> Accelerate:
 
 @fence
 def sines_and_cosines(angles: Components) -> list[tuple[Array, Array]]:
-    """Sine and cosine of every link's absolute angle; separate, or each acceleration would compute them anew."""
+    """Sine and cosine of every link's absolute angle; separate, so that accelerations share them."""
     return [sin_cos(phi) for phi in accumulate(angles)]
 
 
 def friction(rods: Rods, v: Components, push: Components) -> list[Array]:
-    """The forces less damping and Coulomb loss."""
+    """The forces, less damping and Coulomb loss."""
     left = list(push)
     for i, (c, w) in enumerate(zip(rods.damping, v, strict=False)):
         left[i] = left[i] - c * w if c else left[i]

@@ -1,4 +1,4 @@
-"""Engines of tasks, which advance the coordinates by a control period: three ways to accelerations, one RK4."""
+"""Engines of tasks, which advance the coordinates by a control period: three ways to compute accelerations, one RK4."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Factory = Callable[[Any], Accelerate]  # dtype -> accelerations
 
 @dataclass(frozen=True)
 class Smooth:
-    """An engine without events: `substeps` of RK4 in each period dt [s] at constant forces."""
+    """An engine without events: `substeps` steps of RK4 in each period dt [s], at constant forces."""
 
     accelerations: Factory
     dt: float

@@ -25,7 +25,7 @@ from .scene_episodes import SceneEpisodes
 from .scene_task import Task
 from .task import BatchTask, BoxSpace, Discrete
 
-AT_ONCE = 128  # lanes; of more, new episodes are begun where they are wanted alone
+AT_ONCE = 128  # lanes; with more, new episodes are begun only where they are wanted
 
 
 class Step(NamedTuple):
@@ -51,7 +51,7 @@ class InformedStep(NamedTuple):
 
 class Environment:
     """A task in one engine. `reset`, `step`, `step_with_info` and `restarted` are jitted, and may be used inside jit,
-    scan and vmap. observations, actions: their boxes, of one lane."""
+    scan and vmap. observations, actions: their boxes, for one lane."""
 
     def __init__(self, task: Task | BatchTask, engine: str | None = None, dtype: Any = None) -> None:
         self.task: Any = task
@@ -114,7 +114,7 @@ class Environment:
         none in reverse, and none is needed.
         """
         lanes, some = done.shape, done.size // 16
-        number = jnp.cumsum(done.reshape(-1))  # of the done, up to each lane
+        number = jnp.cumsum(done.reshape(-1))  # lanes that are done, up to each lane
         current = jax.lax.stop_gradient(jax.tree.map(lambda x: x.reshape(done.size, *x.shape[done.ndim :]), current))
 
         def fill(i: Array, current: tuple[EnvState, Array]) -> tuple[EnvState, Array]:

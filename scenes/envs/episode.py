@@ -13,7 +13,7 @@ class EnvState(NamedTuple):
     q: (..., nq), v: (..., nv).
     steps: (...) int32 number of steps so far.
     key: (...) random key of the lane's next episodes.
-    parameters: those of the model, by name, that are this episode's own.
+    parameters: the model's parameters that are this episode's own, by name.
     command: the command that the task drew for this episode.
     """
 

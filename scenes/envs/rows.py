@@ -1,6 +1,6 @@
 """Episodes as rows of one array, so that calls from NumPy are cheap.
 
-The cost of a call grows with the number of arrays in and out, for one lane nearly all of it; so that number is one.
+The cost of a call grows with the number of arrays in and out, and for one lane is nearly all of that: so there is one.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Lanes:
         self._programs = _programs(make_env(name, engine=engine, dtype=dtype, **parameters))
         self.env, self.shape = self._programs.env, shape
         self.task = self.env.task
-        self._rest: Any = None  # (steps, key, parameters, command); not before the first episode, as
-        self._rows: Any = None  # (*shape, columns)
+        self._rest: Any = None  # (steps, key, parameters, command); None before the first episode
+        self._rows: Any = None  # (*shape, columns); None before the first episode
 
     def begin(self, seeds: Sequence[int | None], again: Any, random: np.random.Generator) -> np.ndarray:
         """Begin new episodes in the lanes `again` (*shape), and return all observations.
@@ -60,8 +60,8 @@ class Lanes:
         return self._read()[0]
 
     def step(self, action: Any, again: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Observations (*shape, k) float32, rewards (*shape) float64, and whether the episodes ended (*shape); in lanes
-        `again` (*shape), a new episode's observation, 0 and False instead."""
+        """Step; return observations (*shape, k) float32, rewards (*shape) float64, and whether episodes ended (*shape);
+        in lanes `again` (*shape), a new episode's observation, 0 and False instead."""
         if self._rows is None:
             raise RuntimeError(f"{self.task.name}: step before the first reset")
         if isinstance(self.task, BatchTask):
@@ -96,7 +96,7 @@ class Lanes:
         rows, end = (
             np.asarray(self._rows),
             self._programs.n_outcome,
-        )  # read-only, jax's own: what is given out are copies
+        )  # read-only, jax's own: copies are given out
         return (
             rows[..., self._programs.n : end - 2].astype(np.float32),
             rows[..., end - 2].astype(np.float64),
@@ -164,7 +164,7 @@ class _Programs:
         return self._row(state, observation, jnp.where(again[..., None], 0, outcome)), _rest(state)
 
     def _state(self, rows: Array, rest: dict[str, Any] | None) -> EnvState:
-        """The state of rows; without rest, as a step of a `BatchTask` needs it, whose steps the caller counts."""
+        """The state of rows; without rest, one for a step of a `BatchTask`, whose steps the caller counts."""
         q, v = rows[..., : self.nq], rows[..., self.nq : self.n]
         if rest is None:
             return EnvState(q, v, jnp.zeros(rows.shape[:-1], jnp.int32), None)  # pyright: ignore[reportArgumentType]

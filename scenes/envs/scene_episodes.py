@@ -22,7 +22,7 @@ from .actuators import control
 from .episode import EnvState, Transition
 from .scene_task import Period, Task
 
-LATE = 1e-3  # of a period: a lane whose clock stands further from the period's end was given up on the way
+LATE = 1e-3  # part of a period: a lane whose clock is further from the period's end has failed
 
 
 class SceneEpisodes:
@@ -40,7 +40,7 @@ class SceneEpisodes:
         state = _vmap(self._begin, key.ndim)(key)
         action = jnp.zeros((*key.shape, len(self.task.driven)), self.dtype)
         report = jax.tree.map(lambda x: jnp.zeros((*key.shape, *x.shape), x.dtype), self._report)
-        if "sensors" in report:  # those that read an instant have one to read
+        if "sensors" in report:  # sensors of an instant read the start
             report["sensors"] |= _vmap(self._instant, key.ndim)(state)
         return state, self._observe(state, state, action, report).observation
 
@@ -84,7 +84,7 @@ class SceneEpisodes:
         )  # fmt: skip
 
     def _check_start(self, given: Any) -> tuple[Array, Array]:
-        """What a task's `start` returns, if it is q and v."""
+        """Return the result of a task's `start`, if it is q and v."""
         needed = [(self.model.topology.nq,), (self.model.topology.nv,)]
         several = isinstance(given, (tuple, list))
         if not several or [np.shape(x) for x in given] != needed:
@@ -159,7 +159,7 @@ class SceneEpisodes:
 
 
 class _Readings(dict[str, Any]):
-    """A report by name, which says what to do about names that are not in it."""
+    """A report by name, with a helpful error for names that are not in it."""
 
     def __init__(self, task: str, report: dict[str, Any]) -> None:
         super().__init__(report)

@@ -82,7 +82,7 @@ class Task:
     dt: the control period [s].  max_steps: of one episode; then it is truncated.
     observe: Period -> (k,); None: q and v.
     ended: Period -> () bool, whether the episode ends here, failed or achieved; None: never.
-    start: (key, q, v) -> (q, v) of a new episode, from those of the scene; None: these themselves.
+    start: (key, q, v) -> (q, v) of a new episode, from those of the scene; None: unchanged.
     actuators: names of the motors that the actions drive, in order; None: all motors. Those of an MJCF file are its
         actuators, with its gear and control range; other scenes name motors by their links, and u is the motor's own.
     randomise: (key, model) -> model of a new episode, e.g. `lambda key, model: model.replace(mass=...)`.
@@ -108,7 +108,7 @@ class Task:
     command: Callable[[Array], Any] | None = None
     info: Callable[[Period], dict[str, Array]] | None = None
     report: str | Sequence[str] = ()
-    options: Options = Options()  # noqa: RUF009  # which is frozen
+    options: Options = Options()  # noqa: RUF009  # frozen
     description: str = ""
     sketch: Callable[[np.ndarray], list[Segment]] | None = None
     window: tuple[float, float, float, float] | None = None
@@ -129,7 +129,7 @@ class Task:
 
     @cached_property
     def _loaded(self) -> tuple[SceneSpec, tuple[Actuator, ...]]:
-        """The scene, and all actuators it has."""
+        """The scene, and all its actuators."""
         source: Any = self.scene
         if isinstance(source, SceneBuilder):
             source = source.build()

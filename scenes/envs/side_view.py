@@ -18,8 +18,8 @@ from ..compiling.link_poses import link_poses
 from .sketches import INK, LINKS
 from .task import Segment
 
-THIN = 0.01  # [m] how thick lines on the ground are
-FAR = 100.0  # [m] how far flat ground goes
+THIN = 0.01  # [m] thickness of lines on the ground
+FAR = 100.0  # [m] extent of flat ground
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SideView:
 
     @staticmethod
     def of(model: Model, state: State) -> SideView:
-        """A window as large as the moving bodies at the start, and half as much around them."""
+        """A view of the moving bodies at the start, with half their size around them."""
         view = SideView(model, (-1.0, 1.0, -1.0, 1.0))
         moving = [s for k, s in view._segments(np.asarray(state.q, float)) if k >= 0] or [(0, 0, 0, 0, 1.0, INK)]
         x0, z0, x1, z1, radius = np.array([s[:5] for s in moving]).T

@@ -43,7 +43,7 @@ def sin_cos(x: Array) -> tuple[Array, Array]:
     s = r + r * z * horner(SINE[width], z)
     c = 1 - z / 2 + z * z * horner(COSINE[width], z)
     quarter = k.astype("int32")
-    odd = quarter & 1 == 1  # there sine and cosine change places; lax.select: jnp.where would be a call, fenced off
+    odd = quarter & 1 == 1  # sine and cosine change places; lax.select, since jnp.where would be a call, fenced off
     sine, cosine = lax.select(odd, c, s), lax.select(odd, s, c)
     return lax.select(quarter & 2 == 2, -sine, sine), lax.select((quarter + 1) & 2 == 2, -cosine, cosine)
 

@@ -16,7 +16,7 @@ Sketch = Callable[[np.ndarray], list[Segment]]
 
 @dataclass(frozen=True)
 class BoxSpace:
-    """Vectors between two bounds, numbers each; infinite for none."""
+    """Vectors between two bounds, a number for each component; infinite where there is none."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -55,7 +55,7 @@ class BatchTask:
     push: action -> forces along the coordinates during one period (..., nv) [N, N m]; actions beyond their box are
         clipped to it.
     reward: (q, v, push, q_next, v_next) -> (...).
-    ended: (q, v) -> (...) whether the episode ends here, failed or achieved.
+    ended: (q, v) -> (...) bool, whether the episode ends here, failed or achieved.
     engines: name -> factory(dtype) -> advance(q, v, push) -> (q, v) one control period later. The first is the default.
     sketch: (nq,) of one lane, NumPy -> segments: (x0, y0, x1, y1, radius, (red, green, blue)) [m], colours 0 to 1.
     window: the visible part of the plane, (x_min, x_max, y_min, y_max) [m].

@@ -11,7 +11,7 @@ from jax import Array
 
 from .environment import Environment, Step
 
-LITTLE = 1e-8  # added to variances: what never changed has none
+LITTLE = 1e-8  # added to variances, which may be 0
 
 
 class Scale(NamedTuple):
@@ -30,7 +30,7 @@ class Scale(NamedTuple):
         return Scale(total, self.mean + off * n / total, spread / total)
 
     def of(self, x: Array, most: float) -> Array:
-        """x less the mean over the deviation, at most `most`."""
+        """(x - mean) / deviation, within +-most."""
         return jnp.clip((x - self.mean) / jnp.sqrt(self.variance + LITTLE), -most, most)
 
 
@@ -43,10 +43,10 @@ class NormalizedState(NamedTuple):
 
 
 class NormalizeObservation:
-    """Observations less their mean, over their standard deviation, both of all observations so far in all lanes; within
-    -most and most. The state holds them: `state.scale`.
+    """Normalizes observations to (x - mean) / deviation within +-most, with mean and standard deviation of all
+    observations so far in all lanes. The state holds them: `state.scale`.
 
-    scale: that of another run, for example of training, kept constant; None: it is learned.
+    scale: that of another run, e.g. of training, kept constant; None: it is learned.
     """
 
     def __init__(self, env: Any, *, most: float = 10.0, scale: Scale | None = None) -> None:
@@ -87,10 +87,10 @@ class EpisodeState(NamedTuple):
 
 
 class EpisodeStep(NamedTuple):
-    """A `Step` after which ended episodes have begun anew.
+    """A `Step` after which new episodes have begun in lanes whose episodes ended.
 
     observation: (..., k), that of the new episode if one began.  last: (..., k) that of the period's end in any case.
-    gained, length: (...) those of the episode with this period, also if it ended.
+    gained, length: (...) those of the episode including this period, also if it ended.
     """
 
     state: EpisodeState
@@ -117,7 +117,7 @@ class AutoReset:
         return EpisodeState(inner, jnp.zeros(key.shape, self.dtype), jnp.zeros(key.shape, jnp.int32)), observation
 
     def _step(self, state: EpisodeState, action: Array) -> EpisodeStep:
-        """One control period later."""
+        """Advance by one control period, and begin new episodes where some ended."""
         after = self.env.step(state.inner, action)
         done = after.terminated | after.truncated
         gained, length = state.gained + after.reward, state.length + 1

@@ -2,7 +2,7 @@
 
 Two dialects: System V's, which linkers of ELF and COFF read (its index has big-endian offsets and names, long names of
 members lie in a table), and BSD's, which Apple's reads (the index has pairs of offsets in little-endian, each member's
-name lies in front of its bytes). Nothing in a file says when or by whom it was made: the same code is the same bytes.
+name lies in front of its bytes). Files have no date and no author: the same code gives the same bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Members = Mapping[str, tuple[bytes, Sequence[str]]]
 
 
 def archive(members: Members, apple: bool = False) -> bytes:
-    """members: name of an object file -> (its bytes, the functions that it defines)."""
+    """Make an archive.  members: name of an object file -> (its bytes, the functions that it defines)."""
     return _bsd(members) if apple else _system_v(members)
 
 
@@ -65,5 +65,5 @@ def _member(title: str, body: bytes) -> bytes:
 
 
 def _whole(size: int) -> int:
-    """Bytes of a member with its head."""
+    """Number of bytes of a member with its head."""
     return HEAD + size + size % 2

@@ -13,7 +13,7 @@ from .programs import REFUSED, Change, Programs, World, unit
 
 
 def probes(live: Live) -> dict[str, int]:
-    """Names of the probes: their kinds, with a number after each that is not the first of its kind."""
+    """Names of the probes: their kinds, with a number after all except the first of a kind."""
     names: dict[str, int] = {}
     for k, shape in enumerate(live._probes):
         names[shape.kind if shape.kind not in names else f"{shape.kind}_{k}"] = k

@@ -1,7 +1,7 @@
-"""Changes of an exported world while it runs: layers, joints that are cut and joined, spare bodies. What
-`scenes/live/changes.py` and `pool.py` do on the host, as programs.
+"""Changes of an exported world while it runs: layers, joints that are cut and joined, spare bodies. These
+programs do what `scenes/live/changes.py` and `pool.py` do on the host.
 
-All of it but spare bodies is input, as in `Live`: numbers of the model, which no save holds and a reset puts back.
+All except spare bodies are inputs, as in `Live`: numbers of the model, which no save holds and a reset restores.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..live.changes import REACH, attach_ends, attached_pairs, loop_pulls, veloc
 from .named import kinds, owners, things
 from .programs import Change, Programs, World, return_code
 
-NONE_WAITS = -1  # what `add_body` returns where all are in use
+NONE_WAITS = -1  # `add_body` returns it if all bodies are in use
 
 
 class ChangePrograms:
@@ -42,7 +42,7 @@ class ChangePrograms:
     # -- who touches whom ----------------------------------------------------------------------------------------
 
     def set_layers(self, w: World, body: Array, group: Array, in_group: Array, mask: Array, masked: Array) -> Change:
-        """`Live.set_layers`; behind each set of layers whether it is given."""
+        """`Live.set_layers`; each set of layers is followed by whether it is given."""
         mine = jnp.asarray(self.owner) == body
         given = jnp.stack([in_group, masked]) != 0
         layers = jnp.where(mine[:, None] & given, jnp.stack([group, mask]), w["layers"])

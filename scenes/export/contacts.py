@@ -1,5 +1,5 @@
-"""Contacts in a frame of an exported world: rows that a frame leaves, and one record for each pair of bodies made of
-them, as `scenes/live/touching.py` makes them on the host."""
+"""Contacts in a frame of an exported world: rows that a frame leaves, and one record for each pair of bodies, made
+from the rows as `scenes/live/touching.py` does on the host."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..live.touching import LEAST
 from ..live.world import Live
 
 BEGIN, STAY, END, BOUNCE = range(4)  # phases
-MOST = 1024  # records that a caller gets
-WHOLES, REALS = 4, 10  # of a record
+MOST = 1024  # records that a caller gets at most
+WHOLES, REALS = 4, 10  # whole and real numbers of a record
 IMPACTS, BEFORE, AFTER = range(3)
 
 Kinds = tuple[int, int, int, int]
 
 
 def touching_of(frame: Frame) -> tuple[Kinds, Array, Array]:
-    """Rows of impacts, of what touched before the frame, after it and during it, one behind the other: how many of each
-    kind; pair (n,), -1 for none; and (n, 10) impulse, point, normal, how fast it closed."""
+    """Rows of impacts, then of contacts before the frame, after it and during it: the number of each kind; pair (n,),
+    -1 for none; and (n, 10) impulse, point, normal, closing speed."""
     hits = frame.impacts
     struck = jnp.arange(len(hits.pair)) < hits.count
     parts: list[Any] = [Touching(jnp.where(struck, hits.pair, -1), hits.point, hits.normal, hits.impulse)]

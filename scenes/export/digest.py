@@ -1,4 +1,4 @@
-"""BLAKE2b of 16 bytes, as a program: so that an exported world prints the hash that Python prints.
+"""BLAKE2b of 16 bytes, as a program: an exported world prints the hash that Python prints.
 
 RFC 7693, section 3, letters as there; without a key. `hashlib` is the oracle of its test.
 """
@@ -25,7 +25,7 @@ BLOCK = 16  # words of 8 bytes
 
 
 def words(numbers: Array) -> Array:
-    """The bytes of numbers (n,) as words of 8, with zeros behind. Needs 64 bits."""
+    """The bytes of numbers (n,) as words of 8, padded with zeros. Needs 64 bits."""
     if numbers.dtype.itemsize == 8:
         return lax.bitcast_convert_type(numbers, jnp.uint64)
     half = lax.bitcast_convert_type(numbers, jnp.uint32).astype(jnp.uint64)

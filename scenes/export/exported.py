@@ -1,5 +1,5 @@
 """A world translated for C: its modules, their functions, and where its numbers are. The header, the library and the
-page are made of it."""
+page are made from it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .programs import Programs
 
 
 class Pointer(NamedTuple):
-    """A function that says where an array is.  name: the function's.  offset: in the world [bytes].
-    constant: the caller must not write it.  says: what it holds.  whole: of whole numbers."""
+    """A function that returns the address of an array.  name: the function's.  offset: in the world [bytes].
+    constant: whether the caller must not write it.  says: its contents, in words.  whole: whether of whole numbers."""
 
     name: str
     offset: int
@@ -38,7 +38,7 @@ class Numbered(NamedTuple):
     static: statics, numbered behind bodies, in worlds whose pairs are filtered, or that have probes.
     joint: joints that can be cut.
     kind: kinds of spare bodies.
-    probe: shapes that `overlap` is asked with.
+    probe: shapes of queries by `overlap`.
     """
 
     static: dict[str, int]
@@ -49,7 +49,7 @@ class Numbered(NamedTuple):
 
 @dataclass(frozen=True)
 class Exported:
-    """A world, translated: of no machine yet.  name: an identifier of C, in front of every other."""
+    """A translated world, not yet for a machine.  name: an identifier of C, the prefix of all others."""
 
     name: str
     topology: Topology

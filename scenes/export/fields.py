@@ -1,6 +1,6 @@
 """Fields of an exported world: named arrays, each with an address in one block of memory.
 
-A world begins with its save (`scenes/live/saves.py`), so that to save it is to copy its first bytes.
+A world begins with its save (`scenes/live/saves.py`), so that a copy of its first bytes saves it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .overlaps import inside_at_start
 
 
 class Field(NamedTuple):
-    """start: its value in a new world, of its shape and type."""
+    """A field.  start: its value in a new world, with its shape and type."""
 
     start: Array
 
@@ -29,8 +29,8 @@ class Field(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """image: names of what a save holds, in its order, behind a header of 16 bytes, of which `behind` is a part.
-    header: these bytes.  all: of each name its field."""
+    """The fields of a world.  image: names of the fields of a save, in its order, after a header of 16 bytes that
+    includes `behind`.  header: these bytes.  all: name -> field."""
 
     header: bytes
     image: tuple[str, ...]
@@ -38,12 +38,12 @@ class Fields(NamedTuple):
 
     @property
     def awake(self) -> int:
-        """Bytes of a save of a world in which nobody sleeps."""
+        """Bytes of a save of a world in which no body sleeps."""
         return len(self.header) + sum(self.all[name].bytes for name in ("q", "v", "t"))
 
     @property
     def most(self) -> int:
-        """Bytes of a save of a world in which somebody sleeps."""
+        """Bytes of a save of a world in which bodies sleep."""
         return self.awake + sum(self.all[name].bytes for name in ("island", "last_motors"))
 
 

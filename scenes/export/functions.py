@@ -1,4 +1,4 @@
-"""The functions of an exported world, as C sees them: what each is given, and the program behind it."""
+"""The functions of an exported world, as C sees them: the arguments of each, and its program."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .fields import Field, Fields, movable_dofs
 from .programs import Programs
 from .surfaces import Surfaces
 
-HIT_WHOLES, HIT_REALS = 2, 7  # of what a ray hits
+HIT_WHOLES, HIT_REALS = 2, 7  # whole and real numbers of a ray's hit
 
 
 @dataclass(frozen=True)
 class Argument:
-    """kind: "real" or "int", a number; "reals", an array of `size` real numbers; "maybe", one or NULL; "bits", where a
-    set of layers is, or NULL; "save", bytes and how many; "out", where `size` numbers go; "rows", where records go, and
-    how many there is room for.  type: of C, where that does not say it."""
+    """An argument.  kind: "real" or "int", a number; "reals", an array of `size` real numbers; "maybe", one or NULL;
+    "bits", the address of a set of layers, or NULL; "save", bytes and their number; "out", the address for `size`
+    numbers; "rows", the address for records, and room for how many.  type: of C, if the kind does not determine it."""
 
     name: str
     kind: str
@@ -39,8 +39,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class ExportFunction:
-    """name: without the world's.  arguments: behind the world.  returns: "int" or "void".  says: what it does.
-    program: see `programs.py`.  wide: needs jax to have 64 bits."""
+    """A function.  name: without the world's.  arguments: after the world.  returns: "int" or "void".  says: what it
+    does.  program: see `programs.py`.  wide: whether it needs 64 bits in jax."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -52,8 +52,8 @@ class ExportFunction:
 
 @dataclass(frozen=True)
 class LoweredFunction:
-    """function: what it is of.  text: of its lane.  reads, writes: what each input and each result of the lane is: the
-    name of a field, or of an argument, or "result"."""
+    """A lowered function.  function: its source.  text: of its lane.  reads, writes: the name of each input and each
+    result of the lane: of a field, or of an argument, or "result"."""
 
     function: ExportFunction
     text: LaneText
@@ -62,7 +62,7 @@ class LoweredFunction:
 
 
 def functions_of(programs: Programs) -> tuple[ExportFunction, ...]:
-    """All of a world's functions that compute anything; the frame is the first."""
+    """All functions of a world that compute something; the frame is the first."""
     p, c, live = programs, ChangePrograms(programs), programs.live
     s, topology = Surfaces(c), live.model.topology
     whole = lambda *names: tuple(Argument(name, "int") for name in names)  # noqa: E731
@@ -152,7 +152,7 @@ def _compile(function: ExportFunction, fields: Fields) -> LoweredFunction:
         new, results = function.program(world, *leaves[: len(names)])
         changed[:] = sorted(new)
         for name in changed:
-            if name not in fields.all:  # what only a frame makes
+            if name not in fields.all:  # made by a frame only
                 fields.all[name] = Field(np.zeros(new[name].shape, new[name].dtype))
         return [*(jnp.asarray(new[n], fields.all[n].start.dtype) for n in changed), *results]
 
@@ -164,7 +164,7 @@ def _compile(function: ExportFunction, fields: Fields) -> LoweredFunction:
 
 
 def _program_arguments(argument: Argument, fields: Fields, real: Any) -> Sequence[tuple[str, tuple[int, ...], Any]]:
-    """The program's arguments for one of C's: name, shape, type."""
+    """The program's arguments for one argument of C: name, shape, type of each."""
     name, shape = argument.name, (argument.size,)
     if argument.kind == "maybe":
         return [(name, shape, real), (f"{name}?", (), np.int32)]

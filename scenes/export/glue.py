@@ -1,7 +1,7 @@
 """C functions around lanes, as LLVM's text: a world's arrays into the lane's memory, the lane, and back.
 
-A world is one block: its save, its other arrays, and the memory of its lanes. That of a frame is apart; what
-only a frame reads, or only a frame leaves, stays where it is in it. All other lanes share another.
+A world is one block: its save, its other arrays, and the memory of its lanes. A frame's lane has its own memory, in
+which arrays that only a frame reads, or only a frame writes, stay. All other lanes share another.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .fields import Fields
 from .functions import Argument, LoweredFunction
 from .programs import REFUSED
 
-LINE = 64  # bytes: where arrays begin
-FRAME_READS, FRAME_LEAVES = ("parameters",), ("touched", "touching")  # fields that lie in the frame's own memory
+LINE = 64  # bytes: arrays begin at multiples of it
+FRAME_READS, FRAME_LEAVES = ("parameters",), ("touched", "touching")  # fields in the frame's own memory
 ZEROS = f"@zeros = internal constant [{LINE} x i8] zeroinitializer"
 INTRINSICS = [
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
@@ -31,8 +31,8 @@ class Layout:
 
     addresses: of each field.
     own: bytes that a reset fills.
-    scratch: where a save that is loaded is copied.
-    frame, others: where the memory of lanes begins.
+    scratch: of the copy of a save that is loaded.
+    frame, others: of the memory of lanes.
     size: of a world."""
 
     addresses: Mapping[str, int]
@@ -44,7 +44,7 @@ class Layout:
 
     @staticmethod
     def of(fields: Fields, functions: Sequence[LoweredFunction]) -> Layout:
-        """functions: the frame is the first."""
+        """The layout of a world.  functions: the frame is the first."""
         step, *rest = functions
         inputs = dict(zip(step.reads, step.text.inputs, strict=True))
         outputs = dict(zip(step.writes, step.text.outputs, strict=True))
@@ -129,7 +129,7 @@ def function_text(name: str, made: LoweredFunction, fields: Fields, layout: Layo
 
 def basics_text(name: str, fields: Fields, layout: Layout, pointers: Mapping[str, int], heap: bool) -> str:
     """The functions that compute nothing.  pointers: functions that return an array -> its offset.  heap: with
-    those that ask C's library for memory."""
+    those that allocate memory from C's library."""
     start, numbers = layout.start(fields), fields.all["parameters"].start.tobytes()
     lines = [
         f'@start = internal constant [{len(start)} x i8] c"{escape(start)}", align 64',
@@ -158,7 +158,7 @@ def basics_text(name: str, fields: Fields, layout: Layout, pointers: Mapping[str
             "  ret ptr %p",
             "}",
         ]
-    if heap:  # where the memory that was asked for begins is kept in front of the world
+    if heap:  # the address of the allocated memory is kept in front of the world
         lines += [
             "declare ptr @malloc(i64)", "declare void @free(ptr)",
             f"define ptr @{name}_create() {{",
@@ -196,7 +196,7 @@ def _parameters(argument: Argument, real: str) -> list[str]:
 
 
 def _maybe(k: int, source: str, argument: Argument, size: int) -> list[str]:
-    """An array that may be NULL: its numbers, or whether it is there."""
+    """An array that may be NULL: its numbers, or whether it is given."""
     name = argument.name
     if source.endswith("?"):
         return [
@@ -211,7 +211,7 @@ def _maybe(k: int, source: str, argument: Argument, size: int) -> list[str]:
 
 
 def _copy_save(fields: Fields, layout: Layout) -> list[str]:
-    """Copy a save into the world's scratch; a short save, in which nobody sleeps, is padded as if all were awake."""
+    """Copy a save into the world's scratch; a short save, in which no body sleeps, is padded as if all were awake."""
     motors = fields.all["last_motors"].bytes
     return [
         f"  %short = icmp eq i32 %size, {fields.awake}", f"  %long = icmp eq i32 %size, {fields.most}",
@@ -229,13 +229,13 @@ def _copy_save(fields: Fields, layout: Layout) -> list[str]:
 
 
 def _check_length(fields: Fields) -> list[str]:
-    """Refuse a frame's length before the lane writes over what the last frame left."""
+    """Refuse a frame's length before the lane overwrites the last frame's results."""
     real = fields.all["q"].start.dtype
     least, most = (literal(type_of(real), real.type(x)) for x in (SHORTEST, LONGEST))
     kind = _llvm_real(fields)
     return [
         f"  %long = fcmp oge {kind} %dt, {least}", f"  %short = fcmp ole {kind} %dt, {most}",
-        "  %valid = and i1 %long, %short",  # not so where it is no number
+        "  %valid = and i1 %long, %short",  # false for NaN
         "  br i1 %valid, label %taken, label %refused",
         "refused:", f"  ret i32 {REFUSED}",
         "taken:",

@@ -78,7 +78,7 @@ def _enum(name: str, values: dict[str, int]) -> str:
 
 
 def _enumerators(kind: str, numbers: dict[str, int], functions: Collection[str]) -> dict[str, int]:
-    """Enumerators, none of them a function's name, as `joint_force` is."""
+    """Enumerators, none of them the name of a function such as `joint_force`."""
     taken = [name.removeprefix(f"{kind}_") for name in functions if name.startswith(f"{kind}_")]
     return {f"{kind}_{n}": k for n, k in zip(_identifiers(list(numbers), taken), numbers.values(), strict=True)}
 

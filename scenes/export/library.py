@@ -1,4 +1,4 @@
-"""A scene as a static library with a C header: what `carom export SCENE --library FOLDER` writes."""
+"""A scene as a static library with a C header, which `carom export SCENE --library FOLDER` writes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def export_library(
 
     scene: a `Live`, or what it takes, then made with the keywords `live`: dtype, dt, law, window, pool,
         probes, ...
-    name: an identifier of C, in front of every other; None: the scene's.
+    name: an identifier of C, the prefix of all others; None: the scene's.
     targets: names such as "x86_64-linux" (docs/export.md lists them); none: this machine's.
-    cpu: the least processor, by LLVM's name, as x86-64-v2; None: each target's default.
-    A world in C has the room for contacts that it is exported with: play the `Live` a while before, or give it
-    max_contacts, where the default is too small.
+    cpu: the least processor, by LLVM's name, e.g. x86-64-v2; None: each target's default.
+    The capacity for contacts of a world in C is fixed at export: if the default is too small, play the `Live` a while
+    before, or give it max_contacts.
     """
     chosen = {key: _target(key) for key in targets or (this_machine(),)}
     if cpu:

@@ -8,7 +8,7 @@ from ..live.world import Live
 
 
 def things(live: Live) -> tuple[str, ...]:
-    """Names of what shapes belong to: links, and behind them statics."""
+    """Names of the owners of shapes: links, then statics."""
     return tuple(dict.fromkeys((*live.model.topology.names, *live._parts.touchable)))
 
 

@@ -18,8 +18,8 @@ Distances = Callable[[Array, Array, Array, Array, Array], tuple[Array, Array]]
 
 
 def distances(live: Live, shape: Shape) -> Distances:
-    """Return a function that computes the least gap of each thing from a shape (things,) [m], inf if it is farther than
-    `within`, and the first row that has it.
+    """Return a function that computes the least gap of each thing to a shape (things,) [m], inf if it is more than
+    `within`, and the first row with that gap.
 
     The function's arguments: coordinates, position (3,) and quaternion (4,) of the shape, `within` [m], and
     (ns,) bool which shapes it can overlap."""

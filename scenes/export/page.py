@@ -1,8 +1,8 @@
-"""A scene as one HTML file that simulates: what `carom export SCENE --page FILE` writes. And a recording as one that
-replays it, and goes on from any frame by simulation: `carom run SCENE --take-over`.
+"""A scene as one HTML file that simulates it (`carom export SCENE --page FILE`), or a recording as one that replays it,
+and goes on from any frame by simulation (`carom run SCENE --take-over`).
 
-The world is a module of WebAssembly, made of the same text as a C library's (`library.py`); what draws it is the page
-of a recording (`scenes/show/web/`), whose scene here is the world as it stands.
+The world is a module of WebAssembly, made from the same text as a C library (`library.py`); the page of a
+recording (`scenes/show/web/`) draws it, with the present state of the world as its scene.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .exported import Exported
 from .library import live_of
 from .recorded import live_of_run, notes, states
 
-DRAWING = ("math", "page", "shaders", "renderer", "scene", "camera", "stage")  # of a recording's page
+DRAWING = ("math", "page", "shaders", "renderer", "scene", "camera", "stage")  # scripts of a recording's page
 OWN = ("world", "debug", "game")
 NAME = "world"
 

@@ -1,7 +1,7 @@
 """Functions of an exported world as jax programs: (fields of the world, arguments) -> (changed fields, results).
 
-A frame, pushes and rays are the programs of `carom.Live` itself. Around them stands what `Live` does on the host: it
-tracks the sleep, checks saves and refuses bad arguments. `w` is a world, name -> array, see `fields.py`.
+A frame, pushes and rays are the programs of `carom.Live` itself. The others do what `Live` does on the host: they
+track the sleep, check saves and refuse bad arguments. `w` is a world, name -> array, see `fields.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .fields import Fields, movable_dofs
 from .overlaps import Triggers
 from .sleeping import any_of, motors_of_sleepers, wake
 
-REFUSED = 1000  # an argument that cannot be: a number that is not finite, a body that is not there
+REFUSED = 1000  # an invalid argument: a number that is not finite, a body that is not there
 OTHER_SAVE, DAMAGED_SAVE = 1001, 1002
 
 World = dict[str, Array]
@@ -47,7 +47,7 @@ Change = tuple[World, tuple[Array, ...]]
 class Programs:
     """Programs of one world, whose rules, lengths and bodies are constants in them.
 
-    kinds: rows of what touches in a frame: impacts, before it, after it, during it. Known once `step` was traced.
+    kinds: rows of contacts of a frame: impacts, before it, after it, during it. Known once `step` was traced.
     """
 
     def __init__(self, live: Live, fields: Fields) -> None:
@@ -89,7 +89,7 @@ class Programs:
             rows = contacts_of(self.live, self.kinds, touched, touching)
             felt = pushes_and_contacts(w["pushes"], there.pose, *rows, length - done.left)
             slept = jnp.append((w["island"] >= 0) & (after >= 0), False)[trees_of(topology).of_link[:-1]]
-            new["felt"] = jnp.where(slept[:, None], w["felt"], felt)  # what holds those that sleep stays as it was
+            new["felt"] = jnp.where(slept[:, None], w["felt"], felt)  # forces that hold sleeping bodies stay
         new = {name: jnp.where(well, x, w[name]) for name, x in new.items()}
         new |= {"touched": jnp.where(well, touched, -1), "touching": touching}
         new["pushes"] = jnp.zeros_like(w["pushes"])  # also where the frame fails: they may be why
@@ -135,7 +135,7 @@ class Programs:
         """Put a free body, or one in a plane, at a pose with velocities; spare ones that wait too.
 
         arguments: position, quaternion, linear and angular velocity, each followed by () whether it is given; others
-        stay."""
+        stay unchanged."""
         (position, quaternion, linear, angular), given = arguments[::2], arguments[1::2]
         model, topology = self._model(w), self.live.model.topology
         link, valid = self._link(w, body, position, quaternion, linear, angular)
@@ -194,7 +194,7 @@ class Programs:
 
     def ray(self, w: World, origin: Array, direction: Array, most: Array, moving: Array, mask: Array) -> Change:
         """`Live.raycast`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () without statics.
-        mask: () layers of what is there for it."""
+        mask: () layers that it hits."""
         topology, dtype = self.live.model.topology, w["q"].dtype
         parked = jnp.append(self.parked_links(w["q"]), False)
         links = np.array(topology.shape_links, int)
@@ -206,7 +206,7 @@ class Programs:
         return {}, ((ray.shape[0] >= 0).astype(jnp.int32), hit)
 
     def contacts(self, w: World) -> Change:
-        """`Live.contact_events` of those that are awake: how many, and rows (n, 14) as `contacts.py` has them."""
+        """`Live.contact_events` of bodies that are awake: their number, and rows (n, 14) as in `contacts.py`."""
         count, rows = contacts_of(self.live, self.kinds, w["touched"], w["touching"])
         return {}, (jnp.where(w["fresh"] != 0, count, 0).astype(jnp.int32), rows)
 
@@ -247,7 +247,7 @@ class Programs:
     def _link(self, w: World, body: Array, *numbers: Array) -> tuple[Array, Array]:
         """A body's number, clipped to its range, and whether it and the other arguments are valid."""
         n = self.live.model.topology.n_links
-        fine = [(abs(x) <= MOST).all() for x in numbers]  # not so where one is no number
+        fine = [(abs(x) <= MOST).all() for x in numbers]  # false for NaN
         valid = (body >= 0) & (body < n)
         for one in fine:
             valid &= one
@@ -295,7 +295,7 @@ class Programs:
 
 
 def roomy(live: Live) -> Rules:
-    """A world's rules, with twice the capacity for contacts that it has by default, or has needed so far: an exported
+    """A world's rules, with twice the default capacity for contacts, or twice what it has needed so far: an exported
     world cannot grow."""
     rules, given = live._parts.stepper._rules, live._parts.stepper._given
     if "max_contacts" in given:

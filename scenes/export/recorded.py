@@ -12,13 +12,13 @@ from ..live.world import Live
 from ..recordings.recording import Recording
 from ..running import DRIVES
 
-OF_RUNS = ("max_ticks", "max_events")  # options that are of all of a run, and not of one of its frames
-FRAME = 1 / 60  # [s] between frames of a run, where it does not say
+OF_RUNS = ("max_ticks", "max_events")  # options of a whole run, not of one of its frames
+FRAME = 1 / 60  # [s] between frames of a run, if it does not say
 
 
 def live_of_run(recording: Recording, keywords: dict[str, Any]) -> Live:
     """A world of the scene of a single run, in its precision, and with its options: the law, the longest step.
-    keywords: of `Live`; they go before these."""
+    keywords: of `Live`; they override these."""
     if recording.lanes is not None or recording.varied:
         raise ValueError(
             f"{recording.title} is of many lanes, or a lane of them, whose numbers are not the scene's: a page in "
@@ -35,13 +35,13 @@ def live_of_run(recording: Recording, keywords: dict[str, Any]) -> Live:
 
 
 def notes(recording: Recording) -> list[str]:
-    """Notes on what of a run does not go on."""
+    """Notes on the parts of a run that do not go on."""
     driven = any(recording.keywords.get(name) is not None for name in DRIVES)
     return ["the run's control ends where the viewer takes over"] * driven
 
 
 def states(recording: Recording) -> Array:
-    """State q, v and t of each frame (F, bytes), as a save has them behind its header, see `scenes/live/saves.py`;
+    """State q, v and t of each frame (F, bytes), as a save has them after its header, see `scenes/live/saves.py`;
     after the last frame that a run reached, that one again."""
     q, v, t = recording.q, recording.v, recording.t
     last = np.minimum(np.arange(len(q)), max(int(np.isfinite(q).all(-1).sum()) - 1, 0))

@@ -16,7 +16,7 @@ def any_of(tree: np.ndarray, yes: Array, n: int) -> Array:
 
 
 def wake(topology: Topology, island: Array, last_motors: Array, trees: Array, dofs: Array) -> tuple[Array, Array]:
-    """Wake the islands of some trees (T,) bool, and of the trees with some degrees of freedom (nv,) bool.
+    """Wake the islands of some trees (T,) bool, and of trees with some degrees of freedom (nv,) bool.
 
     Return the island of each sleeping tree (T,), and the commands to their motors when they fell asleep (nv,)."""
     woken = (trees | any_of(tree_of_dofs(topology), dofs, len(island))) & (island >= 0)

@@ -14,7 +14,7 @@ from .errors import FileError
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write, which replaces `path` once it is complete and on the disk.
+    """Yield a file to write, which replaces `path` once it is complete and on the disk.
 
     After a failure on the way, a full disk or a kill, `path` is what it was before. A killed process leaves a hidden
     file `.NAME.PID.part` beside it.
@@ -33,9 +33,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check that `replacing` can begin and end: raises FileError, before the work that is to be written.
+    """Check that `replacing` can begin and end, before the work that is to be written; raises FileError.
 
-    Nothing is left of the trial, and a file of that name stays as it is.
+    The trial leaves nothing, and a file of that name stays unchanged.
     """
     part = _part(path)
     try:
@@ -48,13 +48,13 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         finally:
             with contextlib.suppress(OSError):
                 part.unlink()
-    except (OSError, ValueError) as error:  # ValueError: a zero byte, or what no file system can spell
+    except (OSError, ValueError) as error:  # ValueError: a zero byte, or a name that no file system can have
         why = getattr(error, "strerror", None) or str(error)
         raise FileError(path, f"it cannot be written ({why}): give another path") from None
 
 
 def _part(path: str | os.PathLike[str]) -> Path:
-    """The hidden file beside it."""
+    """The hidden file beside a path."""
     path = Path(path)
     if not path.name:
         raise FileError(path, "this is no name of a file: give another path")

@@ -10,7 +10,7 @@ from ..wording import MESSAGE, abridge
 class FileError(ValueError):
     """A file that cannot be read: its path, the line, its content there, and what to do.
 
-    path: that of the file.  line: from 1 on, or None if the file has no lines.
+    path: the file's.  line: from 1 on, or None if the file has no lines.
     """
 
     def __init__(self, path: str | PathLike[str], message: str, line: int | None = None) -> None:

@@ -42,9 +42,9 @@ def import_mjcf(
     """Import the scene of an MJCF file, with a report on everything in the file.
 
     drop: kinds of elements that Carom does not have, to be left out; without it, a file with such elements is a
-    FileError that names them. "equality": of tendons, balls and flexes, and curved ones; "tendon"; "actuator";
-    "gravcomp"; "fluid"; "armature" of free joints; "spring": of free joints, and those that are not linear; "sdf";
-    "flex"; "plugin"; "pair".
+    FileError that names them. "equality": those of tendons, balls and flexes, and curved ones; "tendon"; "actuator";
+    "gravcomp"; "fluid"; "armature" of free joints; "spring": those of free joints, and nonlinear ones;
+    "sdf"; "flex"; "plugin"; "pair".
     keyframe: name or number of the keyframe that the scene starts in; None: the file's initial pose.
     """
     path = fspath(path)
@@ -101,7 +101,7 @@ def _compile(path: str, keyframe: str | int | None, warned: list[str]) -> Compil
         with warnings.catch_warnings(record=True) as shown:
             warnings.simplefilter("always")
             spec = mujoco.MjSpec.from_file(path)
-            spec.compiler.usethread = 0  # memory that threads took for meshes stays theirs: 1 GB in hundreds of files
+            spec.compiler.usethread = 0  # threads keep the memory that they took for meshes: 1 GB in hundreds of files
             m = spec.compile()
         warned += [str(w.message) for w in shown]
     except ValueError as error:
@@ -125,7 +125,7 @@ def _check(path: str, scene: SceneSpec) -> None:
     """Check a scene by compile_scene, which also rejects MuJoCo's NaNs. The caller closes loops."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of meshes: the caller's own compile_scene says so
+            warnings.simplefilter("ignore")  # about meshes: the caller's own compile_scene gives them
             compile_scene(replace(scene, loops=()), overlaps="ignore")
     except SceneError as error:
         raise FileError(path, str(error)) from None

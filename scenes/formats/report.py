@@ -17,7 +17,7 @@ class Item(NamedTuple):
     """what: an element of the file, e.g. "joint 'elbow'".  why: its replacement, or the reason of refusal; "" if taken.
 
     approximated: the scene has a similar element.  ignored: it does not affect motion or contact (a camera).
-    refused: it would change the motion, and Carom does not have it; a scene with such items is not made.
+    refused: it would change the motion, and Carom does not have it; no scene is made.
     """
 
     outcome: Outcome
@@ -50,7 +50,7 @@ def _describe(report: ImportReport) -> tuple[str, list[Row]]:
 @display_as(_describe)
 @dataclass(frozen=True)
 class ImportReport:
-    """source: the file.  items, actuators: in the file's order; actuators of MJCF alone."""
+    """The report of an import.  source: the file.  items, actuators: in the file's order; only MJCF has actuators."""
 
     source: str
     items: tuple[Item, ...] = ()

@@ -24,13 +24,13 @@ from .toml_plain import TablePath, suggest
 from .toml_reading import read_field
 from .toml_values import key_of
 
-LONGEST = 1000  # characters of a path
-MOST_LANES = 1_000_000  # of a batch that is recorded
-LARGEST = 1e300  # end of a range, that differences of two can be computed
+LONGEST = 1000  # most characters of a path
+MOST_LANES = 1_000_000  # in a batch that is recorded
+LARGEST = 1e300  # end of a range, so that differences can be computed
 
 
 def apply_setting(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
-    """The scene with one value changed, or all those that a * names.
+    """The scene with one value changed, or all that a * names.
 
     value: the field's, or a file's (tables for joints and shapes); checked for its type. None: the default of a field
     that may be None. Raises ValueError for a path that leads nowhere.
@@ -48,7 +48,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def variation_values(text: str, lanes: int) -> tuple[str, list[Any]]:
-    """Path and one value a lane, from "PATH=low:high", equally spaced, or from "PATH=a,b,c", repeated over lanes."""
+    """Path and one value per lane, from "PATH=low:high", equally spaced, or from "PATH=a,b,c", repeated over lanes."""
     check_lanes(lanes)
     path, values = split_setting(text, "body.ball.friction=0.1:0.9")
     if ":" not in values:
@@ -81,7 +81,7 @@ def split_setting(text: str, example: str) -> tuple[str, str]:
 def parse_value(path: str, text: str) -> Any:
     if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text not in ("true", "false", "inf", "nan"):
         return text
-    toml = text if "'" in text or '"' in text else re.sub(r"(?<![\w.])\.(?=\d)", "0.", text)  # which has no .5
+    toml = text if "'" in text or '"' in text else re.sub(r"(?<![\w.])\.(?=\d)", "0.", text)  # TOML has no .5
     try:
         tables = load_toml(f"value = {toml}")
     except LimitError as error:
@@ -135,14 +135,14 @@ def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: 
 
 
 def _matches(pattern: str, label: str) -> bool:
-    """Return whether the pattern, in which each * stands for some text, matches; the number of * costs no time."""
+    """Return whether the pattern, in which each * stands for some text, matches; many * cost no time."""
     first, *others = pattern.split("*")
     if not others:
         return pattern == label
     *inner, last = others
     at = len(first)
     for piece in inner:
-        found = label.find(piece, at)  # the first match is the best: it leaves most for those that follow
+        found = label.find(piece, at)  # the first match is the best: it leaves most for the next pieces
         if found < 0:
             return False
         at = found + len(piece)

@@ -95,7 +95,7 @@ def _keys(scene: SceneSpec, error: SceneError) -> Keys:
     keys: Keys = ()
     for key, names in owners.items():
         for k, owner in enumerate(names):
-            if f"{error.where}, ".startswith(f"{owner}, "):  # of bodies with one name the last is the wrong one
+            if f"{error.where}, ".startswith(f"{owner}, "):  # of bodies with the same name the last is the wrong one
                 rest = error.where.removeprefix(owner)
                 shape = re.match(r", shape (\d+)", rest)
                 inner = ("shapes", int(shape[1])) if shape else ("joint",) if rest else ()

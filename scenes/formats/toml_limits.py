@@ -13,8 +13,8 @@ from typing import Any
 from ..wording import abridge
 
 MOST_TEXT = 100_000_000  # characters of a file
-MOST_PARTS = 10  # of a key, between its dots; scenes need three
-MOST_DEEP = 10  # lists and tables in each other; scenes need four
+MOST_PARTS = 10  # parts of a key between its dots; scenes need three
+MOST_DEEP = 10  # nested lists and tables; scenes need four
 
 COMMENT = r"#[^\n]*+"
 TEXT = r'"""(?:\\.|[^\\])*?"""(?:"{0,2})' + r"|'''.*?'''(?:'{0,2})" + r'|"(?:\\.|[^"\\])*+"' + r"|'[^'\n]*+'"
@@ -50,7 +50,7 @@ def load_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
-    except ValueError:  # of Python's
+    except ValueError:  # Python's, about long whole numbers
         raise LimitError("a whole number in it has thousands of digits: give one that a float can be") from None
 
 

@@ -33,7 +33,7 @@ class _Scan:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
         self.starts: dict[Keys, int] = {}
-        self.counts: dict[Keys, int] = {}  # of each array of tables, how many have begun
+        self.counts: dict[Keys, int] = {}  # how many tables of each array of tables have begun
         table: Keys = ()
         while self._skip() < len(text):
             if text[self.at] == "[":

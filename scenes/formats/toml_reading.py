@@ -42,7 +42,7 @@ def read_field(field: Field[Any], value: Any, where: TablePath) -> Any:
 
 
 def _build(kind: type, table: Table, where: TablePath, tag: str | None = None) -> Any:
-    """A dataclass from a table.  tag: a key that selected the class, and is none of its fields."""
+    """A dataclass from a table.  tag: the key that selected the class, which is not one of its fields."""
     known = {key_of(field): field for field in fields(kind)}
     for key, value in table.items():
         if key not in known and key != tag:
@@ -130,7 +130,7 @@ class _Type(NamedTuple):
     wanted: str
 
 
-# annotation of a field, without its "| None" -> how it is read, and what it is in words
+# annotation of a field, without its "| None" -> its reader, and its description
 _TYPES = {
     "float": _Type(plain.number, "one number"),
     "Numbers": _Type(plain.numbers, "a number or a list of numbers"),

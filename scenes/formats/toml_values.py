@@ -9,8 +9,8 @@ from dataclasses import MISSING, Field
 from datetime import date, time
 from typing import Any
 
-NONE = "none"  # what stands for None in a list with one item a dof; a key without a value is left out
-WIDTH = 100  # of a line, from where on it is broken
+NONE = "none"  # stands for None in a list with one item per dof; a key without a value is left out
+WIDTH = 100  # characters of a line; longer ones are broken
 
 _KEYS = {
     "links": "body", "statics": "static", "pairs": "pair", "exclusions": "exclude", "loops": "loop", "sites": "site",
@@ -60,7 +60,7 @@ def wrap_value(value: Any, room: int = WIDTH, indent: str = "") -> str:
     room = WIDTH - len(inner)
     if any(isinstance(item, (list, tuple)) for item in value):
         rows = [f"{inner}{wrap_value(item, room, inner)}," for item in value]
-    elif any(isinstance(item, (str, Mapping)) for item in value):  # which may have blanks in them
+    elif any(isinstance(item, (str, Mapping)) for item in value):  # they may have blanks in them
         rows = [f"{inner}{spell(item)}," for item in value]
     else:
         rows = textwrap.wrap(line[1:-1], WIDTH, initial_indent=inner, subsequent_indent=inner, break_long_words=False)

@@ -13,10 +13,10 @@ from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
 from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 from .toml_values import WIDTH, is_required, key_of, wrap_value
 
-# each under a header of its own
+# specs with a header of their own
 TABLES = (BodySpec, LinkSpec, PlaneSpec, StaticSpec, PairSpec, LoopSpec, SiteSpec, SensorSpec, Shape)
 JOINTS = (Joint, Distance, Spring, Rolling, Gear, Driven)
-TELLING = ("normal", "kind")  # by these a reader sees what it is: a plane, a motor; written even where usual
+TELLING = ("normal", "kind")  # they show what a table is, a plane or a motor: written even if they are the defaults
 
 
 def to_toml(scene: SceneSpec) -> str:
@@ -45,7 +45,7 @@ def _table(spec: Any, path: str) -> Iterator[str]:
 
 
 def _unusual_fields(spec: Any) -> Iterator[tuple[str, Any]]:
-    """Keys and values that are not the usual ones; the name first, then fields without a default."""
+    """Keys and values that are not defaults; the name first, then fields without a default."""
     if isinstance(spec, dict):
         yield from spec.items()
         return

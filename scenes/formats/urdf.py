@@ -31,7 +31,7 @@ from .report import Imported
 
 WORLD = "world"
 NO_MOVE = Pose(np.zeros(3), np.eye(4)[0])
-SHOWN = 3  # refusals that one message lists
+SHOWN = 3  # refusals that a message lists
 
 
 def import_urdf(
@@ -49,11 +49,11 @@ def import_urdf(
 ) -> Imported:
     """Import a robot as a scene, with a report on everything in its file.
 
-    floating: the root link is free, as a walking robot's is, and starts at the world's origin. Otherwise it is fixed
+    floating: the root link is free, like a walking robot's, and starts at the world's origin. Otherwise it is fixed
     there, as the format means it. A root link that is called "world" is the world.
     ground: add a plane z = 0, named "ground"; a floating robot is set down on it.
-    mimic: joints that follow another one are tied to it by a gear, a loop of the joint's name; "free" lets each move
-    on its own, "fixed" fixes it where it starts.
+    mimic: "gear" ties joints that follow another one to it by a gear, a loop of the joint's name; "free" lets each
+    move on its own, "fixed" fixes it where it starts.
     meshes: collision geometry of a mesh: its convex hull, convex pieces, or the triangles (FCL backend only).
     inertias: a moving body with an impossible inertia (links on fixed joints count with their carrier) is a reason to
     refuse the robot; "nearest" takes the nearest possible one.
@@ -62,7 +62,7 @@ def import_urdf(
     q0: joint's name -> its coordinate at the start [rad, m]; others start at 0, or at the limit nearest to it.
     package_dirs: folders to search for `package://`, besides ROS_PACKAGE_PATH and all above the file.
     lenient: accept errors that other readers accept, each with an item in the report: commas between numbers, more
-    than three numbers in place of three, limits the wrong way round, a repeated element (the first one counts), an XML
+    than three numbers instead of three, limits the wrong way round, a repeated element (the first one counts), an XML
     declaration that is not at the start; and expand xacro's macros by the package xacro, which evaluates the
     expressions of the file.
 
@@ -106,7 +106,7 @@ def _links(
     notes = joints.notes
     links: list[LinkSpec] = []
     statics: list[StaticSpec] = []
-    still: dict[str, Pose] = {}  # links that cannot move, and where they stand in the world
+    still: dict[str, Pose] = {}  # links that cannot move, and their poses in the world
     for name, parent, link, joint in tree:
         contact = _contact(link, notes)
         body: dict[str, Any] = {**read_inertial(link), **contact, "shapes": shapes.read(link)}
@@ -177,7 +177,7 @@ def _at_start(
     """The scene at its start; errors of compile_scene get their line in the file."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of meshes: the caller's own compile_scene says so
+            warnings.simplefilter("ignore")  # about meshes: the caller's own compile_scene gives them
             scene = set_down(scene) if ground else scene
             met = overlaps(scene)
     except SceneError as error:

@@ -16,7 +16,7 @@ def bouncing_ball(*, height: float = 1.0, restitution: float = 0.9, radius: floa
     """A ball of 1 kg dropped on the ground z = 0 from rest.  height: of its lowest point [m]; radius [m].
 
     Impact k = 0, 1, ...: t_k = t_0 + (2 v/g) e (1 - e^k)/(1 - e), t_0 = sqrt(2 h/g), v = sqrt(2 g h); infinitely many
-    until t_0 (1 + e)/(1 - e). Those slower than the rest speed, which is 1e-4 v here, are no impacts any more.
+    until t_0 (1 + e)/(1 - e). Slower ones than the rest speed, 1e-4 v here, are not impacts.
     """
     b = SceneBuilder()
     b.add_plane(restitution=restitution, friction=0.0)
@@ -27,7 +27,7 @@ def bouncing_ball(*, height: float = 1.0, restitution: float = 0.9, radius: floa
 def newtons_cradle(
     n: int = 5, *, gap: float = 0.0, restitution: float = 1.0, speed: float = 1.0, radius: float = 0.05
 ) -> SceneSpec:
-    """n equal free balls in a row along x without weight, 1 kg each; the first comes from 0.1 m at `speed` [m/s].
+    """n equal free balls in a row along x without gravity, 1 kg each; the first comes from 0.1 m at `speed` [m/s].
 
     gap: between the others at rest [m]; radius [m]. One after another, also with gaps, the impacts pass the
     impulse on: with e = 1 only the last ball leaves, in one sweep it gets ((1 + e)/2)^(n - 1) v. Simultaneous impacts
@@ -49,7 +49,7 @@ def bullet_and_plate(
 ) -> SceneSpec:
     """A ball of 4 g and 5 mm radius shot along x at a free plate of 1 kg, half a metre wide, hit in its middle.
 
-    distance: from the ball's surface to the plate's [m]; thickness: of the plate [m]. No weight. It strikes at
+    distance: from the ball's surface to the plate's [m]; thickness: of the plate [m]. No gravity. It strikes at
     distance/speed, and never goes through: the plate leaves at m (1 + e) v/(m + M).
     """
     radius, mass = 0.005, 0.004
@@ -78,7 +78,7 @@ _BALL = Play(
             "apex after the first impact: e^2 h [m]", 0.81, 1e-9,
             lambda p: _apex(p.position("ball")[:, 2], p.velocity("ball")[:, 2], p.t, 0.5, 1.2) - 0.1,
         ),
-        # ten gap bands: what touches
+        # contacts touch within ten gap bands
         at_most("height once it rests [m]", 1e-8, lambda p: np.abs(_tail(p, p.position("ball")[:, 2] - 0.1)).max()),
         # a ball that rests is slower than a contact that counts as resting
         at_most("speed once it rests [m/s]", 4.5e-4, lambda p: np.abs(_tail(p, p.velocity("ball"))).max()),
@@ -132,7 +132,7 @@ _CRADLE = (
         parameters={"n": 3},
         impacts="simultaneous",
         facts=tuple(
-            # what the cone solver leaves
+            # residual of the cone solver
             Fact(f"velocity of ball {k}, all at once [m/s]", v, 1e-9, _last_velocity(k, 3))
             for k, v in enumerate((-1 / 3, 2 / 3, 2 / 3))
         ),

@@ -23,7 +23,7 @@ def billiard_stroke(
     spin: R w/v about the axis of rolling: 1 follow, 0 stun, -1 draw.  friction: of the cloth; the balls have none
     between them.  restitution: between the balls.
     Slip ends after 2 |v - R w|/(7 mu g) with v_f = (5 v + 2 R w)/7; m v R + I w never changes. A head-on hit leaves the
-    cue ball (1 - e) v/2 and its spin, the other (1 + e) v/2 and none: with e = 1 they roll at last with 2 spin v/7 and
+    cue ball (1 - e) v/2 and its spin, the other (1 + e) v/2 and none: with e = 1 they finally roll with 2 spin v/7 and
     5 v/7.
     """
     b = SceneBuilder()
@@ -71,9 +71,9 @@ def pool_break(speed: float = 8.0, angle: float = 0.0, *, gap: float = 1e-4, spi
     return b.build()
 
 
-# -- what must come of it -----------------------------------------------------------------------------
+# -- facts --------------------------------------------------------------------------------------------
 
-_ENDS = 1e-9  # what the solver of resting contacts leaves of a velocity of 1 m/s
+_ENDS = 1e-9  # residual of the solver of resting contacts at a velocity of 1 m/s
 _SLIP, _ROLL = 2 / (7 * 0.2 * G), 5 / 7  # v = 1 m/s, mu = 0.2: when slip ends [s], and the speed then [m/s]
 
 

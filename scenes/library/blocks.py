@@ -20,7 +20,7 @@ def block_on_ramp(
     *, slope: float = math.radians(20), friction: float = 0.3, speed: float = 0.0, size: float = 0.25,
     ball: bool = False,
 ) -> SceneSpec:  # fmt: skip
-    """A cube of 1 kg on a plane that falls along +x, or a ball in its place; it starts downhill at `speed` [m/s].
+    """A cube of 1 kg on a plane that falls along +x, or a ball instead; it starts downhill at `speed` [m/s].
 
     slope [rad]; size: half the cube's side, or the ball's radius [m]. The cube holds if tan slope <= mu, else it
     slides with g (sin slope - mu cos slope); on the level it stops after v^2/(2 mu g). The ball rolls with
@@ -48,7 +48,7 @@ def chain_of_blocks(
 ) -> SceneSpec:
     """n equal cubes of 1 kg on the ground in a row along x, face to face; the first comes at `speed` [m/s].
 
-    It starts in touch with the second.  friction: of the ground; the blocks have none between them.  side [m].
+    It starts touching the second.  friction: of the ground; the blocks have none between them.  side [m].
     With simultaneous impacts and no restitution all go on together with v/n, and stop after (v/n)^2/(2 mu g).
     """
     b = SceneBuilder()
@@ -84,9 +84,9 @@ def dominoes(n: int = 8, *, spacing: float = 0.02, push: float = 4.0) -> SceneSp
     return b.build()
 
 
-# -- what must come of it -----------------------------------------------------------------------------
+# -- facts --------------------------------------------------------------------------------------------
 
-_RESTS = 1e-8  # what the solver of resting contacts leaves, over some seconds
+_RESTS = 1e-8  # residual of the solver of resting contacts, over some seconds
 _RAMP_WAY, _RAMP_SPEED = downhill(math.radians(20))
 _ROLL_SPEED = downhill(math.radians(15))[1]
 _SLIDES = G * (math.sin(math.radians(20)) - 0.3 * math.cos(math.radians(20)))

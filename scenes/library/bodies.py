@@ -105,7 +105,7 @@ def babyboot() -> SceneSpec:
     return b.build()
 
 
-# -- what must come of it -----------------------------------------------------------------------------
+# -- facts --------------------------------------------------------------------------------------------
 
 _KANE = "Free axisymmetric body"  # in docs/references.md
 _PUBLISHED = 1e-9  # ten digits are given
@@ -129,7 +129,7 @@ _TUMBLING = Play(
 
 
 def _same_side(p):
-    """The last quaternion; of the two equal ones that with w < 0."""
+    """The last quaternion; of the two equivalent ones, that with w < 0."""
     last = p.coordinates("body")[-1, 3:]
     return -last if last[0] > 0 else last
 

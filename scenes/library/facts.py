@@ -54,7 +54,7 @@ class Play:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of `carom.rollout`."""
+        """Keywords of `carom.rollout`."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("facts", "parameters", "rough")}
 
     @property
@@ -79,7 +79,7 @@ class ChainPlay:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of `carom.chain_rollout`; a drive as plain data, see `running_chains.py`."""
+        """Keywords of `carom.chain_rollout`; a drive as plain data, see `running_chains.py`."""
         used = {"duration": self.duration, "frame_dt": self.frame_dt, "max_dt": self.max_dt}
         return used | ({"control": dict(self.drive)} if self.drive else {})
 

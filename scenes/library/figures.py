@@ -45,7 +45,7 @@ _LIMBS = (
 
 
 def humanoid() -> SceneSpec:
-    """A free-floating figure of 15 links and 30 degrees of freedom, the six of its pelvis counted; 75 kg.
+    """A free-floating figure of 15 links and 30 degrees of freedom, including six of its pelvis; 75 kg.
 
     x forward, y left, z up. Hips, shoulders and waist are spherical, the other joints revolute.
     """
@@ -88,7 +88,7 @@ def _figure(b: SceneBuilder, root: Floating, dressed: Callable[[Shape], Shape], 
             add(f"{side}_{name}", on, joint, shape, mass, position=(x, sign * y, z))
 
 
-# -- what must come of it -----------------------------------------------------------------------------
+# -- facts --------------------------------------------------------------------------------------------
 
 
 def _beyond(p: Played) -> float:
@@ -104,9 +104,9 @@ def _beyond(p: Played) -> float:
 _RAGDOLL = Play(
     rough=True,
     duration=4.0,
-    impacts="simultaneous",  # one by one, blows wander through the limbs hundreds of times
+    impacts="simultaneous",  # sequential impacts would pass through the limbs hundreds of times
     facts=(
-        # what is too deep comes out at half the rest speed: 75 kg at 0.007 m/s, of some 600 J
+        # overlaps are pushed out at half the rest speed: 75 kg at 0.007 m/s, of some 600 J
         at_most("energy gained, in parts of the kinetic [J/J]", 1e-5, lambda p: p.energy_gain),
         at_most("how far a joint is beyond its limits [rad]", 1e-5, _beyond),  # ten gap bands
         at_most("kinetic energy at the end [J]", 0.1, lambda p: p.kinetic[-1]),

@@ -1,4 +1,4 @@
-"""A planar five-bar, as of parallel robots: two arms hinged on the ground, two forearms that meet at the tip.
+"""A planar five-bar, as in parallel robots: two arms hinged on the ground, two forearms that meet at the tip.
 
 Two degrees of freedom: with motors on both arms their torques are unique, with a third they can strain against each
 other (Kim 2012, section 3.1; see `constrained_inverse`). Bars are uniform, thin, of 1 kg, in x-z; nothing touches.

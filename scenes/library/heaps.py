@@ -38,7 +38,7 @@ def pyramid(n: int = 4, *, side: float = 0.5, apart: float = 1.1, friction: floa
     where = [(row, k) for row in range(n) for k in range(n - row)]
     for i, (row, k) in enumerate(where):
         for above, j in where[i + 1 :]:
-            if above != row + 1 or j not in (k - 1, k):  # only what carries and what is carried may touch
+            if above != row + 1 or j not in (k - 1, k):  # only cubes that carry each other may touch
                 b.exclude(name(row, k), name(above, j))
     return b.build()
 
@@ -49,7 +49,7 @@ def _largest_displacement(p) -> float:
 
 
 _STACK = Play(facts=(at_most("how far a cube moves [m]", 1e-7, _largest_displacement),))
-# ten gap bands are what touches
+# contacts touch within ten gap bands
 _PYRAMID = Play(facts=(at_most("how far a cube moves [m]", 1e-5, _largest_displacement),))
 
 ENTRIES = {

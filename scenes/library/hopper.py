@@ -25,7 +25,7 @@ LEG, STROKE = 0.6, 0.2  # [m] hip to the foot's middle with the leg out, and how
 FOOT, TRUNK, HALF = 0.04, 0.1, 0.3  # [m] radii of foot and body, half the body's length between its round ends
 SWING = 0.8  # [rad] to both sides
 STIFFNESS, PRELOAD = 3000.0, 0.015  # [N/m] of the leg, [m] of the spring when the leg is out
-TORQUE, THRUST = 40.0, 200.0  # [N m], [N] the most of hip and leg
+TORQUE, THRUST = 40.0, 200.0  # [N m], [N] largest efforts of hip and leg
 STANDING = LEG + FOOT  # [m] height of the hip with the leg out and upright
 
 
@@ -63,7 +63,7 @@ def hopper(
         motor=Motor(effort=THRUST),
     )  # fmt: skip
     foot = Sphere(FOOT, position=(0.0, 0.0, -LEG))
-    rod = Capsule(FOOT / 2, LEG / 4, position=(0.0, 0.0, -0.75 * LEG), mask=0)  # is seen, and touches nothing
+    rod = Capsule(FOOT / 2, LEG / 4, position=(0.0, 0.0, -0.75 * LEG), mask=0)  # visible, touches nothing
     b.add_link(
         "shank",
         "thigh",
@@ -79,8 +79,8 @@ def hopper(
     return b.build()
 
 
-# -- what must come of it -----------------------------------------------------------------------------
-# Semi-implicit steps, the rest of a light foot under a stiff spring being exact with them; they are of order 1.
+# -- facts --------------------------------------------------------------------------------------------
+# Semi-implicit steps: with them a light foot rests exactly under a stiff spring; they are of order 1.
 
 _H, _G = 1e-3, 9.81
 _SEMI: Any = {"scheme": "semi_implicit", "max_dt": _H}

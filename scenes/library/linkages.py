@@ -111,7 +111,7 @@ LONG = SHORT * math.sin(TWIST_LONG) / math.sin(TWIST_SHORT)  # [m]: Bennett's co
 
 
 def bennett(*, angle: float = 1.0, rate: float = 3.0) -> SceneSpec:
-    """Bennett's linkage (1903): four hinges in space whose axes meet nowhere, and which move all the same.
+    """Bennett's linkage (1903): four hinges in space whose axes do not meet, and which still move.
 
     Opposite links are equal: their length is proportional to the sine of the twist between their axes. By counting it
     cannot move: three joints, five constraints, of which two are independent. angle, rate: of the driven hinge [rad,
@@ -142,9 +142,9 @@ def bennett_angle(angle: Any) -> Any:
     return 2 * np.arctan2(ratio * np.cos(half), np.sin(half))
 
 
-# -- what must come of it -----------------------------------------------------------------------------
+# -- facts --------------------------------------------------------------------------------------------
 
-_TIGHT = 1e-12  # of relations that the loops keep, times numbers of about one [m, rad]
+_TIGHT = 1e-12  # error of relations that the loops keep, between numbers of about one [m, rad]
 
 
 def _off_freudenstein(p) -> float:

@@ -37,7 +37,7 @@ def n_four_bar(*, windows: int = 2) -> SceneSpec:
 
 
 def andrews_squeezer() -> SceneSpec:
-    """Andrews' squeezing mechanism: seven bodies in a plane, driven by a torque of 0.033 N m, in x-y, without weight.
+    """Andrews' squeezing mechanism: seven bodies in a plane, driven by a torque of 0.033 N m, in x-y, without gravity.
 
     Numbers and names are those of the Test Set for IVP Solvers (Mazzia and Magherini 2008), and of IFToMM's benchmark
     A03. The distances from the hinges define the centres of mass of K3, K5 and K7; the side does not matter.
@@ -51,7 +51,7 @@ def andrews_squeezer() -> SceneSpec:
     crank = Revolute(Z, motor=Motor("torque", target=0.033))
 
     def body(name: str, parent: str, at: Any, mass: float, inertia: float, com: Any, q0: float, joint: Any) -> None:
-        slim = inertia / 100  # what plane motion does not feel: drawn as bars
+        slim = inertia / 100  # plane motion does not depend on it; drawn as bars
         moments = (slim, inertia, inertia) if abs(com[0]) > abs(com[1]) else (inertia, slim, inertia)
         b.add_link(name, parent, joint=joint, position=at, mass=mass, com=(*com, 0.0), inertia=moments, q0=q0)
 
@@ -104,17 +104,17 @@ def rolling_disc(*, lean: float = math.radians(20), turn: float = 3.0) -> SceneS
 
 
 def rolling_ball(*, slope: float = 0.2) -> SceneSpec:
-    """A solid ball, 10 cm, 1 kg, that rolls without slip down a slope [rad]; the ground is level, the weight leans."""
+    """A solid ball, 10 cm, 1 kg, that rolls without slip down a slope [rad]; the ground is level, gravity is tilted."""
     b = SceneBuilder((G * math.sin(slope), 0.0, -G * math.cos(slope)))
     b.add_body("ball", mass=1.0, inertia=(0.4 * 0.1**2,) * 3, position=(0, 0, 0.1))
     b.add_loop("ball", joint=Rolling(0.1))
     return b.build()
 
 
-# -- what must come of it -----------------------------------------------------------------------------
+# -- facts --------------------------------------------------------------------------------------------
 # Loops are closed to rounding after each step; what is left is the error of steps of order 4.
 
-_TIGHT = 1e-12  # of relations that the loops keep, times numbers of about one [m, rad]
+_TIGHT = 1e-12  # error of relations that the loops keep, between numbers of about one [m, rad]
 
 
 _TOPS = {
@@ -163,7 +163,7 @@ _SQUEEZER = Play(
 )
 
 
-# the inertia that the larger feels: its own and that of the smaller by the square of the ratio
+# effective inertia of the larger: its own, and the smaller's times the square of the ratio
 _GEARED = 9 * LARGE**2 / 2 + (LARGE / SMALL) ** 2 * SMALL**2 / 2
 _GEARS = Play(
     (

@@ -37,8 +37,8 @@ def mode_rate(k: int, n: int, length: float = 1.0) -> float:
 def dropped_chain(*, links: int = 6, length: float = 0.2, slope: float = 0.15, height: float = 0.1) -> ChainSpec:
     """A straight chain that falls on the ground, its first joint ahead, and sticks joint after joint.
 
-    length: of a link [m].  slope: of the chain [rad].  height: of its first joint [m]. From higher and steeper joints
-    that have struck are torn off again, scrape and rattle.
+    length: of a link [m].  slope: of the chain [rad].  height: of its first joint [m]. From higher and steeper starts,
+    joints that have struck are torn off again, scrape and rattle.
     """
     angles = (slope,) + (0.0,) * (links - 1)
     return ChainSpec.of((length,) * links, angles=angles, base=(0.0, height), grounds=[Ground()])
@@ -48,7 +48,7 @@ def scraping() -> ChainSpec:
     """Figure 4: joint 0 at the ground, joint 1 at its upper limit, joint 2 pulled by a force, all at rest.
 
     No set of active constraints agrees with its forces. With the force (230, -100) N: without any joint 0 falls; with
-    the ground, joint 1 rotates beyond its limit; with both, the ground pulls; with the limit, the limit pulls. In truth
+    the ground, joint 1 rotates beyond its limit; with both, the ground pulls; with the limit, the limit pulls. In fact,
     joint 0 would scrape along.
     """
     chain = ChainSpec.of((1.0, 1.0), masses=(1.0, 8.0, 6.0), angles=(0.3, -0.3), grounds=[Ground()])
@@ -80,7 +80,7 @@ def straight_arm(*, short: float = 1e-3, rise: float = 0.01) -> ChainSpec:
 
 
 def stiff_arm(*, half: bool = False) -> ChainSpec:
-    """Section 12.2, rigidity: joints between are active, so that a part of the chain is one rigid body, which does not
+    """Section 12.2, rigidity: inner joints are active, so that a part of the chain is one rigid body, which does not
     respond to forces. Joint 0 is fixed too, so that both ends keep the length of link 0.
 
     half: the rigid part ends in one fixed joint instead of two, and would rotate about it.
@@ -120,7 +120,7 @@ def _work(p: PlayedChain) -> float:
 
 
 def _fall_facts(height: float) -> tuple[Fact, ...]:
-    """Facts of a chain that is dropped from this height [m] and lies on the ground at last."""
+    """Facts of a chain that is dropped from this height [m] and finally lies on the ground."""
     return (
         Fact("joint 0 strikes the ground at [s]", math.sqrt(2 * height / 9.81), 1e-9, lambda p: p.event("t")[0]),
         Fact("joints that have struck", 7, 0, lambda p: len(set(p.event("joint").tolist()))),

@@ -37,7 +37,7 @@ BASE, TOP, LEG = 1.0, 0.6, 1.3  # [m] radii of the hexapod's joints, and length 
 def hexapod(*, stroke: float = 0.2, frequency: float = 0.5, apart: float = 0.0) -> SceneSpec:
     """Stewart's platform: 5 kg on six legs that lengthen by stroke (sin(2 pi f t + k apart) - sin(k apart)), k = 0..5.
 
-    stroke [m]; frequency [Hz]; apart: of the phases of neighbours [rad]; none, and it goes straight up and down.
+    stroke [m]; frequency [Hz]; apart: phase between neighbours [rad]; with 0 it goes straight up and down.
     """
     b = SceneBuilder()
     feet, heads, height = hexapod_ends()
@@ -61,7 +61,7 @@ def hexapod_ends() -> tuple[Any, Any, float]:
     return feet, heads, math.sqrt(LEG**2 - float(((heads - feet) ** 2).sum(1)[0]))
 
 
-# -- what must come of it -----------------------------------------------------------------------------
+# -- facts --------------------------------------------------------------------------------------------
 # Loops are closed to rounding after each step; what is left is the error of steps of order 4.
 
 _SWING = Play(

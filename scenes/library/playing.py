@@ -142,7 +142,7 @@ class Played:
         return int(self.result.events.count)
 
     def event(self, name: str) -> Array:
-        """A field of the event log, its real rows."""
+        """A field of the event log, without its empty rows."""
         column = np.asarray(getattr(self.result.events, name))
         return column[: min(self.impacts, len(column))]
 
@@ -159,7 +159,7 @@ class Outcome:
         return abs(self.found - self.fact.expected) <= self.fact.tolerance
 
 
-# of every play, beside its own facts
+# a fact of every play, besides its own
 WELL = Fact("result code, 0 if all is well", 0, 0, lambda p: p.result.code)
 ENDED = Fact("result code, 0 if nothing grave happened", 0, 0, lambda p: _grave(int(p.result.code)))
 
@@ -205,5 +205,5 @@ def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
 def _measure(fact: Fact, played: Any) -> float:
     try:
         return float(fact.measure(played))
-    except (IndexError, ValueError):  # an impact that did not come
+    except (IndexError, ValueError):  # an impact that did not occur
         return math.nan

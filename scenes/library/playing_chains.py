@@ -49,7 +49,7 @@ class PlayedChain:
         return np.asarray(jnp.add(*chain_energy(self.model, frames)))
 
     def event(self, name: str) -> Array:
-        """A field of the log of stops, its real rows."""
+        """A field of the log of stops, without its empty rows."""
         return np.asarray(getattr(self.result.events, name))[: int(self.result.events.count)]
 
 

@@ -1,4 +1,4 @@
-"""The library by name, for `carom.load("name")`, `carom list` and `carom check`. One file a family.
+"""The library by name, for `carom.load("name")`, `carom list` and `carom check`. One file per family.
 
 Planar chains have a table of their own, since functions of scenes need not take them.
 """

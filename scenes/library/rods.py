@@ -30,7 +30,7 @@ def pointed_rod(low: float, high: float, swell: float = -0.01) -> ConvexHull:
 
 
 def rod_drop(*, tilt: float = math.radians(30), restitution: float = 1.0) -> SceneSpec:
-    """A uniform rod, 1 m, 1 kg, that meets the smooth ground with its lower tip at 1 m/s, straight down; no weight.
+    """A uniform rod, 1 m, 1 kg, that meets the smooth ground with its lower tip at 1 m/s, straight down; no gravity.
 
     tilt: from the vertical [rad]. K = 1 + 3 sin^2 tilt: its middle leaves at -1 + (1 + e)/K, it turns at
     6 sin tilt (1 + e)/K.
@@ -109,7 +109,7 @@ def rimless_wheel(
 ) -> SceneSpec:  # fmt: skip
     """A wheel of spokes without a rim that rolls down a slope in its steady gait (McGeer 1990); 1 kg.
 
-    slope [rad]: the ground is level, the weight leans. length: of a spoke [m]; gyration: radius of gyration k about
+    slope [rad]: the ground is level, gravity is tilted. length: of a spoke [m]; gyration: radius of gyration k about
     the hub [m]. a = pi/spokes: an impact keeps (k^2 + l^2 cos 2a)/(k^2 + l^2) of the rate. It starts as an impact ends.
     """
     half = math.pi / spokes
@@ -140,10 +140,10 @@ def wheel_keeps(spokes: int, length: float, gyration: float) -> float:
     return (gyration**2 + length**2 * math.cos(2 * math.pi / spokes)) / (gyration**2 + length**2)
 
 
-# -- what must come of it -----------------------------------------------------------------------------
-# Where a contact turns with its body, as a tip does that a rod pivots on, steps are of second order: tolerances are so.
+# -- facts --------------------------------------------------------------------------------------------
+# Steps, and so tolerances, are of second order where a contact rotates with its body, like a rod's tip on the ground.
 
-_SHARP = 1e-9  # of an impact that starts within a gap band of its position
+_SHARP = 1e-9  # tolerance of an impact that starts within a gap band of its position
 
 
 def _drop(degrees: float, velocity: float, rate: float) -> Play:
@@ -238,7 +238,7 @@ _KANE_MOVES = (
         lambda p: p.event("energy_before")[0],
         "Kane's double pendulum",
     ),
-    # of the tip, which is B, against the floor
+    # at the tip, which is B, against the floor
     Fact("slip before [m/s]", -0.2671743428, 1e-10, lambda p: -p.event("u_before")[0, 0], KANE),
     Fact(
         "slip after, reversed [m/s]", 0.0063068765, 1e-10, lambda p: -p.event("u_after")[0, 0], "Kane's double pendulum"
@@ -247,7 +247,7 @@ _KANE_MOVES = (
 )
 _KANE = (
     _kane("stronge", 0.5, 0.0128236780, more=_KANE_MOVES),
-    # of the rates (-0.214207309439, 0.253903235688) rad/s it leaves, with M = ((4/3, cos(10)/2), (., 1/3))
+    # from the final rates (-0.214207309439, 0.253903235688) rad/s, with M = ((4/3, cos(10)/2), (., 1/3))
     _kane(
         "stronge",
         0.8,

@@ -22,13 +22,13 @@ def spinning_platter(
 ) -> SceneSpec:  # fmt: skip
     """A ball of 1 kg that rolls without slip on a turntable, which turns about the world's z at `rate` [rad/s].
 
-    radius: of the ball [m]; start (x, y) [m] and velocity (x, y) [m/s], in the world. There the ball goes round
+    radius: of the ball [m]; start (x, y) [m] and velocity (x, y) [m/s], in the world. The ball goes round
     a circle at 2/7 of the rate, about start + 7/(2 rate) z x velocity.
     """
     b = SceneBuilder()
     b.add_static("platter", [Plane()], angular_velocity=(0.0, 0.0, rate), friction=1.0)
     (x, y), (vx, vy) = start, velocity
-    slip = (vx + rate * y, vy - rate * x)  # of the ball's centre over the platter's surface
+    slip = (vx + rate * y, vy - rate * x)  # velocity of the ball's centre over the platter's surface
     b.add_body(
         "ball", [Sphere(radius)], mass=1.0, position=(x, y, radius), linear_velocity=(vx, vy, 0.0),
         angular_velocity=(-slip[1] / radius, slip[0] / radius, 0.0), friction=1.0,
@@ -103,10 +103,10 @@ def tippe_top(*, spin: float = 180.0, tilt: float = 0.1, friction: float = 0.3) 
 
 TOP_RADIUS, TOP_SHIFT, TOP_I1, TOP_I3 = 0.015, 0.003, 8e-7, 7e-7
 
-# -- what must come of it -----------------------------------------------------------------------------
-# Where a contact turns with its body, as that of a leaning coin, steps are of second order: tolerances are so.
+# -- facts --------------------------------------------------------------------------------------------
+# Steps, and so tolerances, are of second order where a contact rotates with its body, like that of a leaning coin.
 
-_PERIOD = 7 * math.pi / 2  # of the circle, at 2 rad/s
+_PERIOD = 7 * math.pi / 2  # period of the circle, at 2 rad/s
 _PLATTER = Play(
     duration=_PERIOD,
     frame_dt=_PERIOD / 64,

@@ -7,7 +7,7 @@ seen along -y (from z to x), so with our q = (x, q_1, q_2, ...), about +y:
 Forces on x and torques of the joints need no map; the generalised force of theta_i in section 14 is the joint torque i
 less the joint torque i+1.
 
-Rotational inertias of planar objects act about y only; the same number about x and z keeps them real bodies.
+Rotational inertias of planar objects act about y only; the same number about x and z makes them possible bodies.
 """
 
 from __future__ import annotations

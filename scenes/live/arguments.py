@@ -1,5 +1,5 @@
 """Checks of arguments of a world's methods: each returns the value, or raises an error that says what it is, and what
-it must be. They come first in every call, so a call that is refused has changed nothing."""
+it must be. They come first in every call, so a refused call changes nothing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ...integrators.options import OptionKeywords, Options
 from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..wording import brief
 
-SHORTEST = 1e-12  # [s] far below what a clock in double precision can tell after a minute
-LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; who asks for more may have meant milliseconds
-LARGEST = 2**31 - 1  # of whole numbers, which programs hold in 32 bits
+SHORTEST = 1e-12  # [s] far below the resolution of a clock in double precision after a minute
+LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; a longer one may have been meant in milliseconds
+LARGEST = 2**31 - 1  # largest whole number, which programs hold in 32 bits
 LISTED = 8  # names in a message
-MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
+MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # defaults of a frame
 
 
 def numbers(name: str, value: Any, length: int) -> Array:
@@ -161,7 +161,7 @@ def _reals(value: Any) -> Array | None:
     try:
         array = np.asarray(value)
         return np.array(array, np.float64) if array.dtype.kind in "iuf" else None
-    except Exception:  # what stands for an array may raise anything
+    except Exception:  # array-like objects may raise anything
         return None
 
 

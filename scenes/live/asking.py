@@ -59,7 +59,7 @@ class Questions:
         o, d = np.broadcast_arrays(*(np.asarray(x, q.dtype) for x in (origins, directions)))
         parts: list[RayHits] = []
         for begin in range(0, max(1, len(o)), TOGETHER):
-            a, b = np.zeros((2, TOGETHER, 3), q.dtype)  # those that are none have no direction, and hit nothing
+            a, b = np.zeros((2, TOGETHER, 3), q.dtype)  # unused rows have no direction, and hit nothing
             for some, given in ((a, o), (b, d)):
                 some[: len(o) - begin] = given[begin : begin + TOGETHER]
             parts.append(self._cast(q, a, b, most, among))
@@ -79,7 +79,7 @@ class Questions:
     def overlaps(
         self, q: Any, shape: Shape, position: Array, quaternion: Array, within: float, hidden: Set[str], among: Array
     ) -> list[str]:
-        """Names of bodies at most `within` [m] from the shape, the nearest first, of equal ones the first row's.
+        """Names of bodies at most `within` [m] from the shape, the nearest first, equally near ones by row.
 
         position, quaternion: (3,), (4,) the frame in which the shape has its pose.  hidden, among: see `rays`."""
         model = self.probing(shape)
@@ -92,7 +92,7 @@ class Questions:
 
     def probing(self, shape: Shape) -> Model:
         """The model with one more body, the probe, whose pairs alone are examined."""
-        solid = shape.kind in _SOLIDS  # those that differ in size alone share all else
+        solid = shape.kind in _SOLIDS  # shapes that differ in size only share all else
         key = shape.kind if solid else replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
         if key not in self._probed:
             probe = replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))

@@ -29,7 +29,7 @@ from ..wording import brief
 from . import arguments
 from .touching import Bodies
 
-APART = ("distance", "spring")  # what holds its ends apart, so that they may touch
+APART = ("distance", "spring")  # kinds that hold their ends apart, so that their links may touch
 REACH = {8: 100.0, 4: 20.0}  # by bytes of a number: radii of gyration from a free body's centre of mass to a joint
 
 

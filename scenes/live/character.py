@@ -22,13 +22,13 @@ from .world import Live
 STIFF = (
     12.0  # [1/s] rate at which legs bring the capsule to its height, critically damped; softer than what gravity stops
 )
-LEAVES = 0.5  # [m/s] who rises faster, and does not press on the ground, has left it
-SPREAD = 0.7  # of the capsule's radius: how far from its axis the outer rays are
+LEAVES = 0.5  # [m/s] a character that rises faster, and does not press on the ground, has left it
+SPREAD = 0.7  # distance of the outer rays from the capsule's axis, as part of its radius
 FEET = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], float) * SPREAD
 
 
 class Footing(NamedTuple):
-    """The ground.  body: name of that under the feet.  distance: below the capsule's centre [m].  point [m]."""
+    """The ground under the feet.  body: its name.  distance: below the capsule's centre [m].  point [m]."""
 
     body: str
     distance: float

@@ -23,7 +23,7 @@ Lines = list[tuple[Array, Array]]  # ends (n, 2, 3) and a colour (3,) or colours
 
 ASLEEP, STATIC, CONTACT = (0.45, 0.5, 0.6), (0.35, 0.35, 0.35), (0.95, 0.25, 0.2)
 EMPTY, ENTERED = (0.2, 0.5, 0.3), (0.3, 0.9, 0.4)  # triggers
-AROUND = 1.5  # of the extent of what moves: how far planes are drawn
+AROUND = 1.5  # planes are drawn to this many times the extent of moving bodies
 GRID = 11  # lines each way
 
 

@@ -97,7 +97,7 @@ class SteppedWorld:
         self._coming: Future[ComputedFrame] | None = None
         self._took, self._wires = 0.0, None
         self._last: Last | None = None
-        self._last_carried: Any = None  # of the frame that `_contacts` are of
+        self._last_carried: Any = None  # of the frame of `_contacts`
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
         self._is_warm = warm
@@ -112,7 +112,7 @@ class SteppedWorld:
         self._finish_frame(self._frame_task(dt)())
 
     def begin_step(self, dt: float | None = None) -> None:
-        """Begin `step` on another thread, while this one draws: `end_step` waits for it, and calls back.
+        """Begin `step` on another thread, while this one draws: `end_step` waits for it, and calls callbacks.
 
         Until then the world has its state before the frame. Forces that are applied meanwhile are the next frame's; all
         other changes raise RuntimeError.
@@ -121,7 +121,7 @@ class SteppedWorld:
         self._coming = _another_thread().submit(self._frame_task(dt))
 
     def end_step(self) -> None:
-        """Wait for the frame that `begin_step` began; without one, nothing."""
+        """Wait for the frame that `begin_step` began, if there is one."""
         if self._coming is not None:
             coming, self._coming = self._coming, None
             self._finish_frame(coming.result())
@@ -137,7 +137,7 @@ class SteppedWorld:
         real = self.model.mass.dtype.type
         requested = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
         motors, pushes = self._commands(requested), self._pushes.copy()
-        self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
+        self._pushes[:] = 0  # even if the frame fails: they may be the cause, and the next one would fail too
         asleep, before = self._now.asleep.after_pushes(pushes, motors), self.state
 
         def compute() -> ComputedFrame:
@@ -149,7 +149,7 @@ class SteppedWorld:
         return compute
 
     def _commands(self, dt: Any) -> Array:
-        """Commands (nv,) to the motors for a frame of dt [s]; motors of `move_joint` stand afterwards."""
+        """Commands (nv,) to the motors for a frame of dt [s]; motors of `move_joint` stop afterwards."""
         motors = self._motors.astype(self.state.q.dtype)
         for link, q in self._targets.items():
             coordinates, dofs = self._now.joint(link)
@@ -182,7 +182,7 @@ class SteppedWorld:
             )
         )
         for contact in self.contact_events() if self._callbacks else ():
-            for callback, body in tuple(self._callbacks):  # who is called may add some
+            for callback, body in tuple(self._callbacks):  # callbacks may add some
                 if body in (None, contact.a, contact.b):
                     callback(contact)
         for trigger in tuple(self._triggers):
@@ -232,7 +232,7 @@ class SteppedWorld:
         if self._larger is not None:
             raise RuntimeError("add_spares: the world is growing already: go on when world.growing is False")
         pools = (*self._parts.pools, pool)
-        with_spares(self._parts.scene, pools)  # raises what there is to say against them
+        with_spares(self._parts.scene, pools)  # raises if they are invalid
         self._larger = in_background(functools.partial(self._twin, pools))
         if wait:
             self._grow()
@@ -274,7 +274,7 @@ class SteppedWorld:
             pushes = beginning(self._last.pushes, np.zeros_like(twin._pushes))
             self._last = self._last._replace(pushes=pushes)
 
-    # -- what there is ----------------------------------------------------------------------------------------------
+    # -- bodies ----------------------------------------------------------------------------------------------
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ class SteppedWorld:
 
     @property
     def asleep(self) -> tuple[str, ...]:
-        """Bodies that sleep: they rest, and cost nothing until a body comes near or a push acts."""
+        """Bodies that sleep: they rest, and cost nothing until another body comes near or a push acts."""
         sleeps = self._now.sleeps[self._now.links]
         return tuple(name for name, does in zip(self._now.bodies, sleeps, strict=True) if does)
 
@@ -306,11 +306,11 @@ class SteppedWorld:
         return self._now.velocity(body)
 
     def contact_events(self) -> list[Contact]:
-        """Contacts of the last frame, one record a pair of bodies; none after a change of the state by hand."""
+        """Contacts of the last frame, one record per pair of bodies; none after a change of the state by hand."""
         return [] if self._contacts is None else list(self._contacts())
 
     def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
-        """Call back for every contact of every frame from now on, or for those of one body, at the end of `step`."""
+        """Call `callback` for every contact of later frames, or for those of one body, at the end of `step`."""
         function = arguments.function("callback", callback, "a Contact")
         self._callbacks.append(
             (function, None if body is None else arguments.one_of("body", body, self._parts.touchable))
@@ -336,7 +336,7 @@ class SteppedWorld:
         for trigger in self._triggers:
             trigger.update(self._within(trigger))
 
-    # -- taking back -----------------------------------------------------------------------------------------
+    # -- rollback -----------------------------------------------------------------------------------------
 
     def save_state(self) -> bytes:
         """Save all that decides the next frames, except their forces and motors: those are inputs."""
@@ -372,7 +372,7 @@ class SteppedWorld:
             try:
                 self._parts.stepper.check(model)
             except ValueError:
-                self._changes.model = self.model  # what is refused has changed nothing
+                self._changes.model = self.model  # a refused change has no effect
                 raise
             self.model = model
             self._parts.stepper.use(model)

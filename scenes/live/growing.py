@@ -1,6 +1,6 @@
 """Growth: a world with more spare bodies is built beside the running one, which then changes over.
 
-Spare bodies come behind all others (`pool.py`), so the links, coordinates, shapes and trees of the smaller world are
+Spare bodies come after all others (`pool.py`), so the links, coordinates, shapes and trees of the smaller world are
 the first of the larger one's.
 """
 

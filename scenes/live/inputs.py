@@ -32,11 +32,11 @@ class Inputs(SteppedWorld):
         self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
 
     def move_joint(self, link: str, q: Numbers) -> None:
-        """Move a joint to these coordinates (those of `set_joint`) within the next frame; from then on it stands.
+        """Move a joint to these coordinates (those of `set_joint`) within the next frame; from then on it stays there.
 
-        It moves at a constant speed, as far as its effort suffices to reach that, pushes bodies in its way and carries
-        bodies that stand on it: its motor is `Motor("velocity", kd=math.inf, effort=...)`. It is an input of the next
-        frame, as forces are.
+        It moves at a constant speed, if its effort suffices for that, pushes bodies in its way and carries bodies
+        that stand on it: its motor is `Motor("velocity", kd=math.inf, effort=...)`. It is an input of the next
+        frame, like forces.
         """
         self._idle()
         number, topology = self._now.link(link, "link"), self.model.topology
@@ -87,7 +87,7 @@ class Inputs(SteppedWorld):
     def set_surface_velocity(self, static: str, linear: Numbers = (0, 0, 0), angular: Numbers = (0, 0, 0)) -> None:
         """Set the velocity of the surface of a static, which stays in place: a conveyor [m/s], a turntable [rad/s].
 
-        For a static with a name, in a scene in which the surface of some static moves. An input, as `set_material`.
+        The static must have a name, and the scene a static whose surface moves. An input like `set_material`.
         """
         origin = np.asarray(self._parts.origins[arguments.one_of("static", static, self._parts.origins)], float)
         velocity = arguments.numbers("linear", linear, 3), arguments.numbers("angular", angular, 3)
@@ -97,14 +97,14 @@ class Inputs(SteppedWorld):
     def set_layers(self, body: str, *, group: int | None = None, mask: int | None = None) -> None:
         """Set the layers that a body, or a static, is in (group), and those that it touches (mask); None: unchanged.
 
-        Two shapes touch if each is in a layer of the other's mask. In scenes with filtering=True. An input, as
+        Two shapes touch if each is in a layer of the other's mask. Needs a scene with filtering=True. An input like
         `set_material`. Bodies that overlap when they begin to touch are pushed apart.
         """
         self._changing.layers(arguments.one_of("body", body, self._parts.touchable), group, mask)
         self._use()
 
     def ignore_collision(self, a: str, b: str, ignore: bool = True) -> None:
-        """Let two bodies ignore each other, or no longer; in scenes with filtering=True, an input as `set_material`."""
+        """Let two bodies ignore each other, or touch again; needs filtering=True. An input like `set_material`."""
         if type(ignore) is not bool:
             raise TypeError(f"ignore is {ignore!r}; it must be True or False")
         self._changing.ignore(*self._two(a, b), ignore)
@@ -114,7 +114,7 @@ class Inputs(SteppedWorld):
         """Join the ends of a loop that can be cut (`SceneBuilder.add_loop(active=...)`) at their present poses.
 
         joint: the loop's name.  point: position of the joint in the world [m]; None: the loop's frame on link_a. A rod
-        gets its present length. An impulse of the joint stops relative motion. An input, as `set_material`.
+        gets its present length. An impulse of the joint stops relative motion. An input like `set_material`.
         """
         where = None if point is None else arguments.numbers("point", point, 3)
         loop = self.model.topology.loops[self._changes.number(joint)]
@@ -153,7 +153,7 @@ class Inputs(SteppedWorld):
         felt = np.zeros((self.model.topology.n_links, 6))
         if self._last is None or self._contacts is None:
             return felt
-        dt = self._last.dt - float(self._last.frame.left)  # what passed of it
+        dt = self._last.dt - float(self._last.frame.left)  # the part of it that passed
         if dt <= 0:
             return felt
         felt += self._last.pushes

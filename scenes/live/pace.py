@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 FEWEST = 4  # ticks: one looks, one steps, and two windows
-SLOWER, FASTER = 0.5, 0.05  # of what a frame's ticks took, in what is expected of the next: slow ones count at once
+SLOWER, FASTER = 0.5, 0.05  # weights of a frame's tick time in the expected one: slow ticks count at once
 
 
 class Pace:
@@ -20,7 +20,7 @@ class Pace:
         self.seconds, self.tick = seconds, 0.0
 
     def room(self, dt: float, max_ticks: int, window: float | None) -> tuple[int, float | None]:
-        """Number of ticks of a frame of dt [s], and the length of the windows behind them [s].
+        """Number of ticks of a frame of dt [s], and the length of the windows after them [s].
 
         max_ticks, window: the largest number and the least length, used if there is time.
         """

@@ -80,7 +80,7 @@ class Spares:
 def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
     """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on.
 
-    pools: in order: bodies of a later one come behind all others, which keep their indices."""
+    pools: in order: bodies of a later one come after all others, which keep their indices."""
     kinds = {link.name: link for link in scene.links if isinstance(link, BodySpec)}
     links, names = list(scene.links), dict[str, tuple[str, ...]]()
     ways = dict[str | None, Array]()  # in which direction bodies of a plane are parked
@@ -128,7 +128,7 @@ def _grounds(scene: SceneSpec) -> Iterator[Array]:
 
 
 def _way_out(scene: SceneSpec, plane: str | None) -> Array:
-    """A unit vector (3,) along which no ground is in the way, as upward as possible.  plane: it lies in it, or None.
+    """A unit vector (3,) along which no ground is in the way, as upward as possible.  plane: its plane, or None.
 
     The directions that enter no halfspace are a cone; if there are any, its edges, where two planes meet, or the
     planes' normals and directions in the planes, are among them.

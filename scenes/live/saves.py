@@ -1,5 +1,5 @@
-"""A world's state as bytes: a header of 16 and the arrays q, v and t, little-endian; behind them, if bodies sleep
-(`asleep.py`), 4 bytes a tree for its island, and the commands to the motors of sleeping trees.
+"""A world's state as bytes: a header of 16 and the arrays q, v and t, little-endian; after them, if bodies sleep
+(`asleep.py`), 4 bytes per tree for its island, and the commands to the motors of sleeping trees.
 
 2  b"Ca"
 1  version of this layout
@@ -25,13 +25,13 @@ from ..wording import brief
 from .asleep import sound
 
 MAGIC, VERSION = b"Ca", 2
-LATEST = 0.25  # [s] a world that is farther behind gives the rest up: it has run slower
+LATEST = 0.25  # [s] a world that is farther behind skips the rest: it has run slower
 TURNING = ("floating", "spherical")  # joints with a quaternion
 HEADER = struct.Struct("<2sBBf8s")
 
 
 class SaveError(ValueError):
-    """Bytes that are no save of this world; the text says why, and what to do."""
+    """Bytes that are not a save of this world; the text says why, and what to do."""
 
 
 class Saved(NamedTuple):
@@ -55,7 +55,7 @@ def pack(saved: Saved, fingerprint: str) -> bytes:
 
 
 def mark_of(data: bytes, marks: Iterable[str]) -> str:
-    """The fingerprint, of these models', of a save's model; "" if there is none."""
+    """The one of these fingerprints that is of a save's model; "" if there is none."""
     whole = bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else b""
     return next((mark for mark in marks if bytes.fromhex(mark)[:8] == whole[8 : HEADER.size]), "")
 

@@ -158,7 +158,7 @@ class WorldState:
         if topology.joints[link] != "floating" and not flat:
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
         arguments.quaternion("quaternion", rotation)
-        rotation = arguments.numbers("quaternion", rotation, 4)  # of length 1 once it is in the world's own numbers
+        rotation = arguments.numbers("quaternion", rotation, 4)  # not made unit before it is in the world's dtype
         where, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
         given = where, rotation, arguments.numbers("linear_velocity", linear, 3), w
         dtype = self.state.q.dtype

@@ -33,7 +33,7 @@ from .pool import Spares
 from .standing import LinkStates, link_states
 from .touching import SleepingContacts
 
-ISLANDS = 4096  # of which it is remembered what holds them
+ISLANDS = 4096  # islands whose contacts are kept, at most
 NOTHING = np.zeros(0, int), np.zeros(0, int), *np.zeros((3, 0, 3))
 
 
@@ -63,7 +63,7 @@ class Stepper:
         self._tree_of_v = trees.of_dof
 
     def check(self, model: Model) -> None:
-        """Raise ValueError if it has numbers that the rules do not read."""
+        """Raise ValueError if a model has numbers that the rules do not read."""
         self._rules.check(model)
 
     def expect(self, other: Stepper) -> None:
@@ -154,7 +154,7 @@ class Stepper:
         numbers = pack_model(self._model), state, still, quiet, waits, *given, *bounds
         done, there = self._attempt(numbers)
         while (more := raise_capacity(self._rules, *self._outcome(done), self._given)) != self._rules:
-            self._rules = more  # from here on: what needed it once may need it again
+            self._rules = more  # from here on: a world that needed it once may need it again
             done, there = self._attempt(numbers)
         after = np.array(done.island)
         after[parked] = -1

@@ -67,7 +67,7 @@ class Bodies:
 
 @dataclass(frozen=True)
 class SleepingContacts:
-    """Contacts that held islands in a frame while they slept, n rows as those of `integrators.frame.Touching`.
+    """Contacts that held islands in a frame while they slept, n rows like those of `integrators.frame.Touching`.
     here: (n,) bool, whether the island still sleeps at its end."""
 
     pair: Array

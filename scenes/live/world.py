@@ -32,24 +32,24 @@ class Live(Inputs):
 
     scene: SceneSpec, SceneBuilder, or an argument of `carom.load`.
     dt: length of a frame [s].
-    budget: time to compute a frame [s]; None: unlimited. The numbers of ticks and the length of windows are those that
-        fit by the times of recent ticks, so results depend on the machine: not for lockstep or replays.
+    budget: time to compute a frame [s]; None: unlimited. The number of ticks and the length of windows
+        follow from the times of recent ticks, so results depend on the machine: not for lockstep or replays.
     sleep_speed: a body in contact that is slower than this [m/s, rad/s] at both ends of a frame, and changes by less
-        than a sixteenth of it, sleeps, unless its motors have commands; its velocity becomes 0. With 0 only bodies
-        sleep that a frame leaves unchanged to the last bit.
+        than a sixteenth of it, sleeps, unless its motors have commands; its velocity becomes 0. With 0, only bodies
+        that a frame leaves unchanged to the last bit sleep.
     pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
     probes: shapes for later calls of `overlap`.
     warm: compile everything now, so that nothing is compiled later.
     options: of the integration, see `carom.Options`.  keywords: its fields one by one, which override it. Without
-        options the defaults are max_dt a frame, max_ticks 64 and max_events 1024, of a frame, and window 1e-3: the rest
+        options the defaults are max_dt one frame, max_ticks 64 and max_events 1024 per frame, and window 1e-3: the rest
         of a frame after max_ticks passes in windows, which `windows` counts. With window=None there are none, and later
-        frames make up for the rest of a frame (`behind`). resting is "solve".
+        frames make up for the rest of a frame (`behind`). resting must be "solve".
     """
 
-    if not TYPE_CHECKING:  # who checks types shall not take every name for one of these
+    if not TYPE_CHECKING:  # type checkers must not accept every name
 
         def __getattr__(self, name: str) -> Any:
-            """Names of the version before this one."""
+            """Find an attribute by its name in the previous version."""
             if name not in RENAMED:
                 raise AttributeError(f"'Live' object has no attribute {name!r}", name=name, obj=self)
             warnings.warn(f"Live.{name} is called {RENAMED[name]} now", DeprecationWarning, 2)
@@ -75,7 +75,7 @@ class Live(Inputs):
         nothing, p = np.zeros_like(self._pushes), arguments.numbers("impulse", impulse, 3)
         wrenches = self._now.add_push(nothing, body, p, point, NOTHING, frame)
         response = self._parts.stepper.response(self.state.q, wrenches)
-        with np.errstate(over="ignore"):  # which is refused
+        with np.errstate(over="ignore"):  # `change` refuses it
             self._set_state(self._now.change(v=self.state.v + response))
 
     # -- putting elsewhere -----------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Live(Inputs):
     ) -> str:
         """Bring in the first waiting spare body of the pool's kind `name`, and return its name.
 
-        quaternion: None: (1, 0, 0, 0), or of a body in a plane that of its kind in the scene."""
+        quaternion: None: (1, 0, 0, 0); for a body in a plane, that of its kind in the scene."""
         body = self._now.spare(name)
         parked = self._now.link_states.pose[self.model.topology.link(body), 3:]
         rotation = parked if quaternion is None else quaternion
@@ -100,7 +100,7 @@ class Live(Inputs):
     def remove_body(self, body: str) -> None:
         """Send a body that was added back to the pool; joints that hold it and can be cut are cut."""
         self._idle()
-        self._now.park(body)  # which raises for a body that is no spare one, or waits
+        self._now.park(body)  # raises for a body that is not a spare one, or waits
         for joint in self._changes.attached_to(self.model.topology.link(body)):
             self.detach(joint)
         self._set_by_hand(self._now.park(body))
@@ -129,7 +129,7 @@ class Live(Inputs):
         self, origin: Numbers, direction: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
         mask: int = ALL_LAYERS,
     ) -> Hit | None:  # fmt: skip
-        """The first hit of a ray; see `carom.cast_rays`.
+        """Return the first hit of a ray; see `carom.cast_rays`.
 
         ignore: names of bodies that are left out.  mask: the ray hits only shapes in one of these layers."""
         one = arguments.numbers("origin", origin, 3), arguments.direction("direction", direction)
@@ -139,7 +139,7 @@ class Live(Inputs):
         self, origins: Numbers, directions: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
         mask: int = ALL_LAYERS,
     ) -> RayHits:  # fmt: skip
-        """The first hits of many rays, (R, 3), as numpy arrays."""
+        """Return the first hits of many rays, (R, 3), as numpy arrays."""
         rays = arguments.vectors("origins", origins), arguments.vectors("directions", directions)
         hidden = arguments.names("ignore", ignore, self._parts.named) | self._now.hidden
         among = self._changes.shapes_in(mask)
@@ -203,7 +203,7 @@ class Live(Inputs):
         self._triggers.remove(trigger)
 
     def explain(self) -> str:
-        """A report on the time of the last frame: ticks, impacts, contacts, and their bodies. Print it."""
+        """Return a text about the time of the last frame: ticks, impacts, contacts, and their bodies."""
         if self._last is None:
             return "no frame has passed yet"
         return explain_frame(self._last.bodies, self._last.frame, self._last.dt, self._took, len(self._now.hidden))
@@ -211,7 +211,7 @@ class Live(Inputs):
     def debug_lines(
         self, *, contacts: bool = True, triggers: bool = True, colour: str = "body", per_impulse: float | None = None
     ) -> DebugLines:
-        """Straight lines that show the world's shapes, contacts and triggers, to draw over a game or instead of it.
+        """Return lines that show the world's shapes, contacts and triggers, to draw over a game or instead of it.
 
         Shapes are wireframes, those of sleeping bodies grey; a contact is a cross, with a line along its impulse on the
         first body, per_impulse [m / N s] long (None: a quarter of the largest body for the mean weight through a

@@ -20,13 +20,13 @@ from .reading import Reading
 from .recording import Recording
 
 SCHEMA = 1
-# settings that make another run of it; impacts do not hang on steps and frames
+# settings on which impacts depend; they do not depend on steps and frames
 OPTIONS = ("duration", "scheme", "time_control", "impacts", "resting")
 
 
 @dataclass(frozen=True)
 class LoggedImpact:
-    """t [s].  bodies: names, see `reading.ImpactTable`.  p_n, p_t: normal and tangential impulse [N s].
+    """An impact.  t [s].  bodies: names, see `reading.ImpactTable`.  p_n, p_t: normal and tangential impulse [N s].
 
     u_n, u_t: normal velocity and slip speed, before and after [m/s].  kinetic: of the scene, before and after [J].
     """
@@ -53,7 +53,7 @@ class End:
 
 @dataclass(frozen=True)
 class EventLog:
-    """head: title, law, precision, keywords.  impacts: by lane and time.  ends: by lane and link."""
+    """An event log.  head: title, law, precision, keywords.  impacts: by lane and time.  ends: by lane and link."""
 
     head: Mapping[str, Any] = field(default_factory=dict)
     impacts: tuple[LoggedImpact, ...] = ()

@@ -2,7 +2,7 @@
 
 A journal is a row of zip archives, one after another in one file: the first holds the facts of the run and its first
 frames, each flush appends one with the frames since. Written bytes never change, so after a failure during a flush all
-archives before it are as they were, and bytes behind the last complete one are cut off.
+archives before it are intact, and bytes after the last complete one are cut off.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .recording import Recording
 from .schema import Arrays, check_schema, head_arrays, part_arrays, part_of, recording_of
 
 LOCAL = struct.Struct("<6xH10xL4x2H")  # before a file: flags, its stored size, the sizes of its name and extras
-ENTRY = struct.Struct("<28x3H12x")  # of the directory: the sizes of a name, extras and a comment
+ENTRY = struct.Struct("<28x3H12x")  # in the directory: the sizes of a name, extras and a comment
 END, SHORTEST = 22, 20  # bytes: of the record that ends an archive without a comment, of any other
-ENCRYPTED, DEFERRED = 1, 8  # flags; deferred: the size stands behind the file
+ENCRYPTED, DEFERRED = 1, 8  # flags; deferred: the size comes after the file
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 BROKEN = (
     zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, NotImplementedError, struct.error,
@@ -72,7 +72,7 @@ def link_arrays(number: int, part: Part | None, head: Arrays, ended: bool) -> Ar
 
 
 def _whole(path: str | PathLike[str], file: BinaryIO) -> Recording | None:
-    """None: it is a journal, or no recording at all."""
+    """The recording in a complete file; None: it is a journal, or no recording."""
     if not zipfile.is_zipfile(file):
         return None
     file.seek(0)
@@ -117,7 +117,7 @@ def _links(file: BinaryIO) -> list[Arrays]:
         stop = _end_of_archive(file, start, size)
         link = None if stop is None else _link(file, start, stop)
         if stop is None or link is None:
-            break  # nothing behind it counts
+            break  # nothing after it counts
         links.append(link)
         start = stop
     return links

@@ -1,4 +1,4 @@
-"""Provenance of a run: versions, machine, date, command, which must be equal for its bits to be reproduced."""
+"""Provenance of a run: versions, machine, date, command; bits are reproduced only if DECISIVE ones are equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-# two runs agree bit by bit only where these do
+# two runs agree bit by bit only if these do
 DECISIVE = ("carom", "jax", "jaxlib", "numpy", "platform", "device", "devices", "dtype", "xla_flags")
 
 

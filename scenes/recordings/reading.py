@@ -12,13 +12,13 @@ from ..owners import shape_owners
 from .recording import Recording
 
 Array = np.ndarray
-LIMIT = "limit"  # stands for the other body where a joint's limit is struck
+LIMIT = "limit"  # the name of the other body at a joint's limit
 
 
 class ImpactTable(NamedTuple):
     """The impacts of all lanes, lane by lane in their order, N rows.
 
-    lane: (N,).  t: (N,) [s].  a, b: (N,) names of the bodies, a static last, else in the order of the alphabet; at a
+    lane: (N,).  t: (N,) [s].  a, b: (N,) names of the bodies, a static last, else in alphabetical order; at a
     joint's limit its link and "limit".  point: (N, 3) [m].
     p_n, p_t: (N,) normal and tangential impulse, p_t its length [N s].  u_n, u_t: (N, 2) normal velocity and slip
     speed before and after [m/s].  kinetic: (N, 2) energy of the scene before and after [J].  friction: (N,) mu.
@@ -80,7 +80,7 @@ class Reading:
         """Compute function(model, *arguments), with arrays (L, F, ...) in and out, in double precision."""
         import jax
 
-        # frames lead, so that a lane's own parameters meet its own frames
+        # frames are the first axis, so that each lane's parameters go with its frames
         swap = lambda x: np.swapaxes(np.asarray(x), 0, 1)  # noqa: E731
         with jax.enable_x64(True):
             return jax.tree.map(swap, function(self.model, *(jax.tree.map(swap, x) for x in arguments)))

@@ -13,7 +13,7 @@ from ...engine.shaped import Float, Int
 from ...integrators.recording import Events
 from ..spec import SceneSpec
 
-NOT_KEPT = ("throw", "devices", "chunk", "options")  # keywords of a rollout on which neither motion nor events hang
+NOT_KEPT = ("throw", "devices", "chunk", "options")  # keywords of a rollout that affect neither motion nor events
 
 
 def _describe(recording: Recording) -> tuple[str, list[Row]]:

@@ -89,7 +89,7 @@ class RecordingWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, OSError):
-            self._file.close()  # it is the disk
+            self._file.close()  # the disk fails
         else:
             self.close(complete=kind is None)
 

@@ -21,7 +21,9 @@ LAWS = ("newton", "poisson", "stronge")
 
 @dataclass(frozen=True)
 class Comparison:
-    """title: of the scene.  recordings: law -> single run, in the order given; others are compared with the first."""
+    """Runs of a scene.  title: the scene's.
+
+    recordings: law -> single run, in the order given; others are compared with the first."""
 
     title: str
     recordings: Mapping[str, Recording]

@@ -18,8 +18,8 @@ from ..recordings.events import End, EventLog, LoggedImpact
 
 @dataclass(frozen=True)
 class Tolerances:
-    """time [s].  impulse, velocity, energy: parts of the largest of the old log.  position [m, rad, parts of a unit
-    quaternion] and, in parts of the largest speed, velocity: of the links in the last frame."""
+    """Tolerances.  time [s].  impulse, velocity, energy: parts of the largest of the old log.  position [m, rad, parts
+    of a unit quaternion] and, as part of the largest speed, velocity: of the links in the last frame."""
 
     time: float = 1e-8
     impulse: float = 1e-8
@@ -29,7 +29,7 @@ class Tolerances:
 
     @staticmethod
     def usual(dtype: str, **changes: float) -> Tolerances:
-        """Usual tolerances for runs in this dtype, with some changed: another machine's rounding in few impacts."""
+        """Usual tolerances for runs in this dtype, some changed; for another machine's rounding in few impacts."""
         size = 1e-8 if dtype == "float64" else 1e-3
         known = [f.name for f in fields(Tolerances)]
         for name in changes:

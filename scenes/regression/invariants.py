@@ -22,10 +22,10 @@ FLOAT64, FLOAT32 = 1e-9, 1e-4
 
 
 def energy_never_grows(recording: Recording | Reading, tolerance: float | None = None) -> Finding:
-    """No impact ends with more kinetic energy than it began with, and no frame has more energy than an earlier one.
+    """Check that no impact gains kinetic energy, and that no frame has more energy than an earlier one.
 
     For scenes without motors and moving statics, which may put energy in. tolerance: of the largest kinetic energy;
-    trees are integrated to the fourth order of max_dt, and long runs of these want more.
+    trees are integrated to fourth order in max_dt, and need more in long runs.
     """
     reading, allowed = _read(recording, tolerance)
     ledger, impacts = reading.ledger, reading.impacts
@@ -40,7 +40,7 @@ def energy_never_grows(recording: Recording | Reading, tolerance: float | None =
 def energy_kept(
     recording: Recording | Reading, tolerance: float | None = None, *, besides_impacts: bool = False
 ) -> Finding:
-    """All frames have the energy of the first; besides_impacts: after adding the losses of the logged impacts.
+    """Check that all frames have the first's energy; besides_impacts: after adding the losses of the logged impacts.
 
     For scenes without sliding between impacts, dampers and motors. tolerance: of the largest kinetic energy.
     """
@@ -54,10 +54,10 @@ def energy_kept(
 def momentum_kept(
     recording: Recording | Reading, tolerance: float | None = None, *, linear: str = "xyz", angular: str = "xyz"
 ) -> Finding:
-    """Linear momentum, less the part of weight, and angular momentum about the common centre of mass are constant.
+    """Check that momentum, less the weight's part, and angular momentum about the common centre of mass are constant.
 
-    linear, angular: names of world axes; a scene on a smooth floor keeps linear="xy", angular="z". Scenes of free
-    bodies. tolerance: of the largest momentum of a body (angular: times the scene's radius).
+    linear, angular: names of world axes; a scene on a smooth floor keeps linear="xy", angular="z". For scenes of
+    free bodies. tolerance: of the largest momentum of a body (angular: times the scene's radius).
     """
     reading, allowed = _read(recording, tolerance)
     P, L, size, radius = _momenta(reading)
@@ -93,7 +93,7 @@ def _momenta(reading: Reading) -> tuple[Any, Any, float, float]:
 
 
 def impulses_in_cone(recording: Recording | Reading, tolerance: float | None = None) -> Finding:
-    """Every impact pushes, and its friction is at most mu times that. tolerance: of the largest normal impulse."""
+    """Check that every impact pushes, with friction at most mu times that. tolerance: of the largest normal impulse."""
     reading, allowed = _read(recording, tolerance)
     impacts = reading.impacts
     out = np.maximum(impacts.p_t - impacts.friction * impacts.p_n, -impacts.p_n)
@@ -102,7 +102,7 @@ def impulses_in_cone(recording: Recording | Reading, tolerance: float | None = N
 
 
 def complementarity(recording: Recording | Reading, tolerance: float | None = None) -> Finding:
-    """Impulses act only where bodies close, and leave nothing closing. tolerance: of the largest closing speed."""
+    """Check that impulses act only where bodies close, and stop closing. tolerance: of the largest closing speed."""
     reading, allowed = _read(recording, tolerance)
     impacts = reading.impacts
     acts = np.abs(impacts.p_n) > 0
@@ -117,7 +117,7 @@ def complementarity(recording: Recording | Reading, tolerance: float | None = No
 def no_penetration(
     recording: Recording | Reading, tolerance: float | None = None, *, backend: str = "device"
 ) -> Finding:
-    """Shapes overlap at no frame, and in no accepted state between, by more than contact allows.
+    """Check that shapes overlap in no frame, and in no accepted state between, by more than contact allows.
 
     tolerance: [m]; None: twenty of the scene's gap bands, within ten of which contacts rest.
     backend: "device", or "fcl" for an independent detector, to its tolerance of 1e-4 of the size.
@@ -136,7 +136,7 @@ def no_penetration(
     return Finding("nothing penetrates", worst, 20 * band if tolerance is None else tolerance, "m", where)
 
 
-# every invariant of a recording that holds of any scene without motors
+# invariants that hold for every scene without motors
 ALWAYS = {
     "energy": energy_never_grows, "cone": impulses_in_cone, "complementarity": complementarity,
     "penetration": no_penetration,

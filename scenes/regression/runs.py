@@ -12,7 +12,7 @@ from ..spec import SceneSpec
 
 
 def record_run(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any) -> Recording:
-    """The recording of a scene's run.
+    """Run a scene, and return the recording.
 
     scene: a SceneSpec, a SceneBuilder, or an argument of `carom.load`.  title: a name for people.
     dtype: of `carom.compile_scene`.  keywords: of `carom.rollout`; for a scene of the library, the others are those

@@ -16,7 +16,7 @@ from .invariants import ALWAYS
 from .runs import resolve_scene
 from .table import Table
 
-TOO_FAR = 1e-6  # [m] bodies of one scene that end farther apart under another step: the step matters
+TOO_FAR = 1e-6  # [m] if bodies end farther apart under another step, the step matters
 
 
 def sweep(
@@ -29,7 +29,7 @@ def sweep(
     invariants: Iterable[str] = ALWAYS,
     **keywords: Any,
 ) -> Table:
-    """A row for each law, step, restitution and friction.
+    """Run a scene; return a row for each law, step, restitution and friction.
 
     scene, keywords: see `record_run`.  e, mu: restitution and friction of all pairs; None: the scene's.
     dt: longest steps, `max_dt` of `carom.rollout` [s].  invariants: names in `invariants.ALWAYS`.
@@ -93,8 +93,9 @@ def lane_of(recording: Recording, k: int) -> Recording:
 def dt_independent(
     scene: Any, max_dts: Sequence[float] = (1 / 240, 1 / 400, 1 / 1000), *, tolerance: float = TOO_FAR, **keywords: Any
 ) -> Finding:
-    """Bodies' ends and the number of impacts do not depend on the longest step. scene, keywords: see `record_run`.
-    tolerance: [m]; a chaotic scene needs a short duration."""
+    """Check that bodies' ends and the number of impacts do not depend on the longest step.
+
+    scene, keywords: see `record_run`.  tolerance: [m]; a chaotic scene needs a short duration."""
     from .runs import record_run
 
     runs = [Reading(record_run(scene, **{**keywords, "max_dt": step})) for step in max_dts]

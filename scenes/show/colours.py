@@ -1,4 +1,4 @@
-"""Colours of shapes: a fixed palette, one colour a link; static shapes have calm ones.
+"""Colours of shapes: a fixed palette, one colour per link; static shapes have muted ones.
 
 Colours are sRGB, (3,) from 0 to 1. Patterns show the rotation of round bodies.
 """
@@ -32,7 +32,7 @@ PATTERNS = ("plain", "quarters", "solid", "stripe", "cue")  # numbered as the pa
 
 
 def link_colours(names: Sequence[str], parents: Sequence[int]) -> list[Colour]:
-    """One a link: a tree has one hue, and its links are lighter and darker in turn."""
+    """One colour per link: a tree has one hue, and its links are lighter and darker in turn."""
     colours, root, depth, trees = [], [], [], 0
     for parent in parents:
         if parent < 0:

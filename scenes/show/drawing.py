@@ -21,7 +21,7 @@ from .colours import BONE, GROUND, MATERIALS, STATIC, Colour, link_colours, patt
 from .meshes import Floats, RenderMesh, ball, box, cylinder, mesh_of, surface_mesh
 
 TIES: dict[str, Colour] = {"distance": BONE, "spring": (0.86, 0.55, 0.2)}
-THIN = 0.03  # of its length: how thick a bone is at least
+THIN = 0.03  # least thickness of a bone, as part of its length
 
 
 class Drawn(NamedTuple):
@@ -59,8 +59,8 @@ class DrawnPlane(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """names, parents: of the links, as the model orders them.  owners: name of every shape's owner: link, static
-    or plane.  ties: between links, drawn as lines."""
+    """A drawing.  names, parents: of the links, in the model's order.  owners: name of every shape's owner: link,
+    static or plane.  ties: between links, drawn as lines."""
 
     names: tuple[str, ...]
     parents: tuple[int, ...]
@@ -116,7 +116,7 @@ class _Maker:
             if row.shape.kind != "mesh" or g.kind == "mesh" or self.varies("points"):
                 self.shapes.append(at)
                 continue
-            # in the picture the mesh itself, in the wireframe the convex parts that collide in its place
+            # in the picture the mesh itself, in the wireframe the convex parts that collide instead
             self.shapes.append(at._replace(solid=False))
             if (surface := g.surface) is not None:
                 key = ("surface", surface[0].tobytes(), surface[1].tobytes())
@@ -170,7 +170,7 @@ class _Maker:
         return self.add_mesh((g.kind, g.size.tobytes(), g.points.tobytes(), g.faces, g.grid), lambda: mesh_of(g))
 
     def add_mesh(self, key: Hashable, make: Any) -> int:
-        """Equal meshes are one."""
+        """Add a mesh, equal ones once; return its row."""
         if key not in self.numbers:
             self.numbers[key] = len(self.meshes)
             self.meshes.append(make())
@@ -180,7 +180,7 @@ class _Maker:
 def _rows(scene: SceneSpec, specs: Sequence[Any]) -> list[tuple[ShapeRow, int, str]]:
     """The model's shapes in its order, each with its link and its owner."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # compile_scene has said them
+        warnings.simplefilter("ignore")  # compile_scene has given them
         rows = [
             (row, -1, static.name or label_of(static, k).split()[0])
             for k, static in enumerate(scene.statics)

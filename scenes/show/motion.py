@@ -37,7 +37,7 @@ class RecordedMotion(NamedTuple):
 
     lanes: their numbers.  t (F,) [s].  position (L, F, nl, 3) [m] and quaternion (L, F, nl, 4): of the links in W.
     spin (L, F, nl, 3): angular velocity of free links in W [rad/s]; zero for those on joints.
-    kinetic, potential (L, F) [J].  reached (L,): frames that are real; after them a lane stands still.
+    kinetic, potential (L, F) [J].  reached (L,): number of frames that a lane reached; after them it stands still.
     hits: of each lane.
     """
 
@@ -107,7 +107,7 @@ def hits_of(recording: Recording, lane: int = 0) -> Hits:
         for x in (e.t, e.bodies, e.pair, e.dof, e.point, e.normal, e.impulse, e.energy_before, e.energy_after)
     )
     world = np.einsum("ei,eij->ej", impulse, contact_frames(normal))
-    from_world = bodies[:, 0] < 0  # what the world gets is of no interest, but what it gives
+    from_world = bodies[:, 0] < 0  # the impulse on the body is shown, not the one on the world
     world = np.where(from_world[:, None], -world, world)
     bodies = np.where(from_world[:, None], bodies[:, ::-1], bodies)
     return Hits(t, bodies, pair, dof, point, world, np.linalg.norm(impulse, axis=1), before - after)

@@ -26,7 +26,7 @@ from .meshes import RenderMesh, cylinder
 from .motion import RecordedMotion, extent, model_of, motion_of, turns_between
 from .planes import Patch, patches, with_patches
 
-LANES = 16  # of a batch, that a page holds
+LANES = 16  # lanes of a batch that a page holds
 POSES = 400_000  # links times frames times lanes; of longer runs every n-th frame is taken
 IMPACTS = 20_000
 SCRIPTS = ("math", "page", "shaders", "renderer", "scene", "camera", "stage", "panel", "player", "main")
@@ -95,7 +95,7 @@ def page_of(data: dict[str, Any], block: Block, own: str = "", looks: str = "", 
 
 
 def scripts(names: Sequence[str]) -> str:
-    """Parts of the page's program, one behind the other."""
+    """Parts of the page's program, one after the other."""
     parts = files(__package__ or __name__) / "web"
     return "\n".join((parts / f"{name}.js").read_text("utf-8") for name in names)
 

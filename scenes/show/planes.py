@@ -11,7 +11,7 @@ from ...collision.poses import rotation_from_z, rotation_matrix
 from .drawing import DrawnPlane
 from .meshes import Floats
 
-FAR = 40.0  # sizes of the scene: where the ground is drawn to, long after it has faded
+FAR = 40.0  # the ground is drawn to this many sizes of the scene, far beyond where it has faded
 STEEP = 0.7  # part of a normal along z below which a plane is a wall, and no higher than what happens in front of it
 
 

@@ -1,6 +1,6 @@
 """Recordings as pictures: `plot` draws one kind, `plot_run` the overview that `carom run` writes.
 
-The one file that imports matplotlib, and of it only Figure: it shows nothing and changes no settings.
+The one file that imports matplotlib, and only its Figure: it shows nothing and changes no settings.
 """
 
 from __future__ import annotations

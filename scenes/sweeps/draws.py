@@ -26,7 +26,7 @@ EXAMPLES = "uniform(0.1, 0.9), normal(1, 0.1), loguniform(0.01, 1), choice(1, 2,
 
 @dataclass(frozen=True)
 class Draw:
-    """A distribution.  values: a function from numbers (lanes,), uniform in (0, 1), to one value a lane."""
+    """A distribution.  values: a function from numbers (lanes,), uniform in (0, 1), to one value per lane."""
 
     values: Callable[[np.ndarray], Sequence[Any]]
 
@@ -41,7 +41,7 @@ class Grid:
 def lane_values(
     vary: Mapping[str, Any], design: Mapping[str, Sequence[Any]], lanes: int | None, seed: int
 ) -> dict[str, list[Any]]:
-    """Path -> one value a lane.
+    """Path -> one value per lane.
 
     vary: path -> a text such as "uniform(0.1, 0.9)", or a list of values, which is a grid.  design: path -> a column of
     values; row by row, repeated over the lanes, as the grid is.  lanes: None: as many as the grid or the design has.
@@ -78,7 +78,7 @@ def uniforms(seed: int, path: str, lanes: int) -> np.ndarray:
 
 
 def parse_variation(path: str, given: Any) -> Draw | Grid:
-    """Parse the text behind the path's equals sign, or a list of values."""
+    """Parse the text after the path's equals sign, or a list of values."""
     if not isinstance(given, str):
         points = [plain(x) for x in given] if isinstance(given, Sequence | np.ndarray) else []
         if not points:

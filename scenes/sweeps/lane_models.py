@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...engine.state import State
 
 Arrays = dict[str, np.ndarray]
-PROBES = 6  # lanes at which a path is looked at, with its least and its greatest value; and lanes that are compared
+PROBES = 6  # lanes at which a path is examined, besides its least and greatest value; and lanes that are compared
 KEPT = 1000  # compiled scenes
 COUPLED = {"inertia", "lower", "upper"}  # entries that must fit each other, which only compiling checks
 
@@ -43,7 +43,7 @@ class Scaled:
 
 @dataclass
 class LaneModels:
-    """Models of lanes.  scene: unchanged.  values: path -> one value a lane.  dtype: None: by jax's x64 mode."""
+    """Models of lanes.  scene: unchanged.  values: path -> one value per lane.  dtype: None: by jax's x64 mode."""
 
     scene: SceneSpec
     values: Mapping[str, Sequence[Any]]
@@ -86,11 +86,11 @@ class LaneModels:
     def _of(self, lanes: Sequence[int]) -> Arrays:
         """Arrays that vary, lanes first."""
         bases = [self._compile_lane(lane) for lane in lanes] if self.compiled else [self._base] * len(lanes)
-        for x in {id(x): x for x in bases}.values():  # what no probe found to vary may do so here
+        for x in {id(x): x for x in bases}.values():  # entries that no probe found to vary may vary here
             if x is not self._base:
                 self.varied |= {name for name in x if not _same(x[name], self._base[name])}
         found = {name: np.stack([x[name] for x in bases]) for name in sorted(self.varied)}
-        exact = {name: found[name].astype(float) for name in self._pairs}  # of shapes, before it is rounded
+        exact = {name: found[name].astype(float) for name in self._pairs}  # numbers of shapes before rounding
         if not self.compiled:
             exact = {name: np.tile(self._fine[name], (len(lanes), 1)) for name in self._pairs}
         for path, entries in self._direct.items():
@@ -135,7 +135,7 @@ class LaneModels:
             try:
                 model, state = self._compile_with(0, {path: values[lane]})
             except ValueError:
-                self._truly(lane)  # which says what is wrong, unless it only does not go with lane 0's other values
+                self._truly(lane)  # raises, unless the value only does not fit lane 0's other values
                 self._unclear = True
                 return
             self._check(model, lane)

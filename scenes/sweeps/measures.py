@@ -23,7 +23,7 @@ from ...integrators.rollout import Rollout
 from ..formats.toml_plain import suggest
 
 Array = np.ndarray
-Function = Callable[[Model, Rollout], Any]  # -> (lanes, ...), each of its lane alone
+Function = Callable[[Model, Rollout], Any]  # -> (lanes, ...), each depends on its lane only
 DEFAULT = ("code", "first_impact", "impacts", "energy", "loss", "overlap", "ticks", "at_rest")
 POSITION = "position."
 RESERVED = ("lane", "file", "allow_pickle")  # the first column; and words that numpy.savez keeps

@@ -25,15 +25,15 @@ from .draws import lane_values
 from .lane_models import LaneModels
 from .measures import Function, ShardLanes, measure_lanes
 
-SHARD_BYTES = 64e6  # of the frames, and the logs, that a shard holds while it runs
-EVENT_BYTES = 164  # of a row of a log, in double precision
+SHARD_BYTES = 64e6  # bytes of the frames and the logs that a shard holds while it runs
+EVENT_BYTES = 164  # bytes of a row of a log, in double precision
 MOST_IN_SHARD = 2000  # lanes by default: some seconds of work, which a kill costs at most
 LOGGED_APART = 1024  # impacts of a lane that are logged where islands have clocks of their own, and log out of order
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """scene.  vary, design, seed: see `lane_values`; values are computed from them where they are needed.
+    """A plan.  vary, design, seed: see `lane_values`; values are computed from them where they are needed.
     most: number of lanes, None: that of the grid or the design.
     size: lanes of each shard, the last one has fewer; None: as many as need little memory.
     keywords: of `carom.rollout`.  measures: see `select_measures`.  double: whether in double precision.
@@ -131,7 +131,7 @@ def _fingerprint(x: Any) -> Any:
         return _digest(f"{x.dtype} {x.shape}".encode(), x.tobytes())
     try:
         return _digest(inspect.getsource(x).encode())
-    except (OSError, TypeError):  # of what was typed, or is no Python function
+    except (OSError, TypeError):  # no source: typed code, or not a Python function
         code = getattr(x, "__code__", None)
         return _digest(code.co_code, repr(code.co_consts).encode()) if code else repr(type(x))
 

@@ -59,7 +59,7 @@ class Sweep:
         return found
 
     def frame(self) -> Any:
-        """The columns as a frame of pandas, or of polars without pandas."""
+        """The columns as a frame of pandas, or of polars if pandas is missing."""
         try:
             import pandas
 

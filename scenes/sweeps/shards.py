@@ -39,7 +39,7 @@ class SweepProgress:
 
     @property
     def rate(self) -> float | None:
-        """Lanes a second; None: not known yet."""
+        """Lanes per second; None: not known yet."""
         return self.timed / self.seconds if self.timed else None
 
     @property
@@ -66,8 +66,8 @@ def sweep(
 ) -> Sweep:
     """Run many lanes of one scene with other numbers, shard by shard, and keep quantities of each lane.
 
-    scene: a SceneSpec or SceneBuilder, or an argument of `carom.load`; a scene of the library runs as it is played
-        there.
+    scene: a SceneSpec or SceneBuilder, or an argument of `carom.load`; a scene of the library runs as the library
+        plays it.
     vary: path -> variation of a number, paths as in `--set`: "uniform(low, high)", "normal(mean, sd)",
         "loguniform(low, high)", "choice(a, b, c)"; or a grid, "linspace(first, last, n)" or a list of values. Grids are
         multiplied, the first path slowest, and repeated over the lanes.
@@ -78,15 +78,15 @@ def sweep(
         rollbacks, resting, t, q, v at the end, position.NAME of a link at the end [m], max_speed of any centre of mass
         in the frames [m/s], at_rest: whether no speed at the end is above that below which contacts rest.
     out: a .parquet, .csv or .npz file. While it runs, finished shards are in the folder `OUT.parts` beside it: the same
-        call after a kill computes the missing ones; another one is refused. None: nothing is kept on the way.
+        call after a kill computes the missing ones; another one is refused. None: nothing is kept meanwhile.
     shard: lanes that are run at once. None: up to 2000 whose frames take 64 MB. Results do not depend on it.
     seed: of the random values. Lane k's depend on it, the path and k alone.
     part: (k, n): run only every n-th shard from the k-th on, into the same folder, and return these; the call without
         it, when all are done, concatenates them. For arrays of jobs, see docs/batches.md.
     on: "dask": shards are tasks on `workers` processes of this machine; or a scheduler's address, or a Client.
     progress: called after each shard.
-    keywords: of `carom.rollout`; duration is required, except of scenes of the library.
-    A lane that fails has its code, and is no error.
+    keywords: of `carom.rollout`; duration is required, except for scenes of the library.
+    A lane that fails keeps its code, and raises no error.
     """
     spec, _, keywords = resolve_scene(scene, "", keywords)
     refuse_chain(spec, "sweep")
@@ -113,7 +113,7 @@ def sweep(
         for number, arrays in _report_progress(_run(plan, missing, on, workers), plan, there, progress):
             parts.write(number, arrays)
     except Exception:
-        if part is None and not parts.finished_shards():  # a call that is put right begins anew
+        if part is None and not parts.finished_shards():  # a corrected call starts again
             parts.remove()
         raise
     result = _put_together(plan, [parts.read(number) for number in mine], mine)
@@ -146,7 +146,7 @@ def _run(plan: SweepPlan, shards: Sequence[int], on: Any, workers: int | None) -
             raise
         raise ImportError("Dask is not installed: pip install 'carom[dask]'") from None
     if shards:
-        fresh = replace(plan)  # without what has been worked out here
+        fresh = replace(plan)  # without the values cached here
         yield from run_on_dask(fresh, shards, on, workers)
 
 

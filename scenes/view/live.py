@@ -14,7 +14,7 @@ from ..show.planes import patches, with_patches
 from .nodes import Nodes
 from .recording import GLOWS, NOBODY, SPEEDS, TAIL
 
-LATE = 0.2  # [s] of the clock on the wall that is made up for; a slower world runs in slow motion
+LATE = 0.2  # [s] of real time that is made up for; a slower world runs in slow motion
 
 
 class LiveShow:
@@ -27,7 +27,7 @@ class LiveShow:
         spec: Any = load(scene) if isinstance(scene, str) else scene
         spec = spec.build() if hasattr(spec, "build") else spec
         self.world = Live(spec, warm=False)
-        self.world.step()  # compiles, before anybody looks on
+        self.world.step()  # compiles, before the first picture
         self.world.reset()
         self.drawing = drawing_of(spec, self.world.model)
         poses = self.world.poses()

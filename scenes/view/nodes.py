@@ -1,4 +1,4 @@
-"""The viewer's nodes in a viser scene: a frame for every link, and in it its shapes."""
+"""The viewer's nodes in a viser scene: a frame for every link, with its shapes in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def link_path(name: str) -> str:
 
 
 class Nodes:
-    """handles: of all shapes, solid and wire.  low, high (3,): the box of the motion [m]."""
+    """The nodes.  handles: of all shapes, solid and wire.  low, high (3,): the box of the motion [m]."""
 
     def __init__(self, server: Any, drawing: Drawing, ground: Sequence[Patch], low: Floats, high: Floats) -> None:
         self.server, self.drawing = server, drawing
@@ -137,7 +137,7 @@ class Nodes:
         )  # fmt: skip
 
     def trails(self, paths: Floats, links: Sequence[int]) -> None:
-        """Draw the past paths (n, F, 3) [m] of links, one a link."""
+        """Draw the past paths (n, F, 3) [m] of links, one per link."""
         if not len(links) or paths.shape[1] < 2:
             if self.trail_handle is not None:
                 self.trail_handle.visible = False
@@ -165,7 +165,7 @@ class Nodes:
         """Move cameras with the followed link, which is at `at` (3,) [m].  before: the last return value."""
         if at is not None and before is not None and before[0] == link:
             for client in self.server.get_clients().values():
-                client.camera.position = client.camera.position + (at - before[1])  # what it looks at goes with it
+                client.camera.position = client.camera.position + (at - before[1])  # its target moves with it
         return None if at is None else (link, at)
 
     def colour(self, link: int) -> Colour:

@@ -13,10 +13,10 @@ from ..show.motion import RecordedMotion, extent, model_of, motion_of
 from ..show.planes import patches, with_patches
 from .nodes import Nodes
 
-GLOWS, TAIL = 0.15, 1.2  # [s] how long an arrow is seen, and how long a trail is
+GLOWS, TAIL = 0.15, 1.2  # [s] duration of an arrow, and of a trail
 SPEEDS = {"0.1x": 0.1, "0.25x": 0.25, "0.5x": 0.5, "1x": 1.0, "2x": 2.0, "4x": 4.0}
 NOBODY = "nothing"
-LANES = 256  # of a batch, that can be chosen from
+LANES = 256  # lanes of a batch that can be chosen
 
 
 class RecordingShow:

@@ -39,7 +39,7 @@ class Viewer:
             now = time.perf_counter()
             try:
                 self.show.advance(now - before)
-            except BaseException as error:  # to be raised where somebody waits
+            except BaseException as error:  # `wait` raises it
                 self.trouble = error
                 self._ends.set()
             before = now

@@ -1,1 +1,1 @@
-"""The tasks, one family a file."""
+"""The tasks, one family per file."""

@@ -23,9 +23,9 @@ def acrobot(*, both: bool = False) -> BatchTask:
 
     Constants, actions, starts (all four numbers within 0.1 of hanging at rest), the period of 0.2 s, 500 steps and the
     reward of -1 a step, 0 for the last, are those of gymnasium's Acrobot-v1, after Sutton (1996), which also clips the
-    rates: not here. Observation: (cos, sin of theta_1, cos, sin of theta_2, theta_1', theta_2'), theta_1 from the
-    horizontal as in the text.
-    both: torques within 1 N m at the wrists and at the hip, any.
+    rates; here they are not clipped. Observation: (cos, sin of theta_1, cos, sin of theta_2, theta_1', theta_2'),
+    theta_1 from the horizontal as in the text.
+    both: any torques within 1 N m, at the wrists and at the hip.
     """
 
     def start(key: Array) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ GAIN = 24.7125  # K_s of 14.3 [N/V]
 
 
 def triple(friction: bool) -> Rods:
-    """Table 3, with the corrections of the library's scene, and of Coulomb's friction the cart's alone.
+    """Table 3, with the corrections of the library's scene; only the cart has Coulomb friction.
 
     The printed mu_i A38..A40, read as torques, would hold the last link against gravity up to 3.5 degrees, and no
     linear controller balances it.

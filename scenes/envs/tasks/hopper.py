@@ -1,4 +1,4 @@
-"""One-legged hopper (Raibert 1986): to hop along without falling. The task with contacts, and with events in a step."""
+"""One-legged hopper (Raibert 1986): to hop along without falling. A task with contacts, and with events in a step."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..starts import uniform
 from ..task import Advance, BatchTask, BoxSpace, Segment
 
 PERIOD = 1 / 60  # [s]
-LOW, TILT = 0.36, 0.8  # [m], [rad] of the hip and the body, where it has fallen: before the body touches the ground
-BAND = 1e-5  # [m] how near is touching, that of single precision: with that of double, three times the work
+LOW, TILT = 0.36, 0.8  # [m], [rad] hip height and pitch at which it has fallen, before the body touches the ground
+BAND = 1e-5  # [m] gap band, that of single precision: that of double takes three times the work
 EFFORT = np.array((TORQUE, THRUST))
-ALIVE, COST = 1.0, 0.05  # reward a step; of full effort of either motor
+ALIVE, COST = 1.0, 0.05  # reward per step, and cost of full effort of either motor
 
 
 def hopper(*, friction: float = 0.9, damping: float = 5.0) -> BatchTask:
-    """Hop along x as fast as possible. Actions: hip torque and leg thrust, in parts of 40 N m and 200 N, for 1/60 s.
+    """Hop along x as fast as possible. Actions: hip torque and leg thrust, as parts of 40 N m and 200 N, for 1/60 s.
 
     Observation: height of the hip, pitch, hip angle, leg; the rates of pitch, x, height, hip and leg. Reward a step:
-    1 + mean speed along x [m/s] - 0.05 (torque^2 + thrust^2), in parts of the greatest. It starts above the ground,
+    1 + mean speed along x [m/s] - 0.05 (torque^2 + thrust^2), as parts of the greatest. It starts above the ground,
     and ends with the hip below 0.36 m or a pitch beyond 0.8 rad.
     friction: of the ground; damping: of the leg [N s/m].
     """

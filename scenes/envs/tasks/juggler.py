@@ -20,7 +20,7 @@ from ..task import Segment
 GRAVITY = 9.81
 WIDTH, THICKNESS, RADIUS = 0.5, 0.02, 0.04  # [m] half the paddle's, and a ball's
 PADDLE_MASS, PADDLE_INERTIA, BALL_MASS = 2.0, 0.17, 0.1  # [kg, kg m^2]
-EFFORT = (5.0, 80.0, 80.0)  # of the tilt, along x, upwards [N m, N, N]
+EFFORT = (5.0, 80.0, 80.0)  # largest efforts: tilt, along x, upwards [N m, N, N]
 LIMITS = ((-0.5, 0.5), (-1.0, 1.0), (-0.4, 0.4))
 LOW, ASIDE = -0.6, 2.0  # [m] where a ball is lost
 SPACING = 0.3  # [m] between balls at the start, upwards

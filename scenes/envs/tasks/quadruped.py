@@ -20,11 +20,11 @@ from ...joint_specs import Floating, Motor, Revolute
 from ...spec import SceneSpec
 from ..scene_task import Period, Task
 
-TRUNK, BUMPER = (0.2, 0.1, 0.05), 0.06  # [m] half its sides; radius of what its corners touch the ground with
+TRUNK, BUMPER = (0.2, 0.1, 0.05), 0.06  # [m] half its sides; radius of the balls at its corners
 TRUNK_MASS, HIP_MASS, THIGH_MASS, SHANK_MASS = 6.0, 0.5, 0.8, 0.2  # [kg]
 LINK, FOOT, OUT = 0.2, 0.025, 0.05  # [m] of thigh and shank; the foot's radius; from the hip to the thigh
 STAND = (0.0, 0.7, -1.4)  # [rad] hip, thigh and knee: feet below the hips
-HEIGHT = 0.35  # [m] of the trunk above the highest hill at the start: a little more than its legs are long
+HEIGHT = 0.35  # [m] of the trunk above the highest hill at the start: a little more than the legs' length
 REACH = (0.5, 0.9, 0.9)  # [rad] to both sides of that
 KP, KD, EFFORT = 40.0, 1.0, 25.0  # [N m/rad, N m s/rad, N m]
 CELL, POINTS = 0.3, 40  # [m] between points of the ground, and how many along each side

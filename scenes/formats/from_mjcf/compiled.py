@@ -1,4 +1,4 @@
-"""A compiled MJCF model, as the reader's parts pass it round; mujoco itself is not imported here."""
+"""A compiled MJCF model, which the reader's parts share; mujoco itself is not imported here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Compiled:
         return bool(self.m.body_weldid[body])
 
     def link_of(self, joint: int) -> str:
-        """The link that the joint moves: a body's last joint moves the body, those before it massless links."""
+        """The link that the joint moves: a body's last joint moves the body, those before it move massless links."""
         b = self.m.jnt_bodyid[joint]
         body = self.name("body", b)
         is_last = joint == self.m.body_jntadr[b] + self.m.body_jntnum[b] - 1

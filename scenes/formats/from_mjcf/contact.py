@@ -2,7 +2,7 @@
 
 MuJoCo lets geoms a and b touch if (a.contype & b.conaffinity) or (b.contype & a.conaffinity), or if a pair names them;
 Carom if each is in a layer of the other's mask. So geoms that touch the same others form a class, each class is a
-layer, and its mask holds the classes it touches: exact up to 32 classes. Of two frictions MuJoCo takes the larger,
+layer, and its mask holds the classes it touches: exact up to 32 classes. MuJoCo takes the larger of two frictions,
 Carom the geometric mean: geoms of equal friction form a material, and rules between materials hold the larger.
 """
 
@@ -142,7 +142,7 @@ def exclusions(file: Compiled, names: dict[int, list[str]], ledger: Ledger) -> t
     members: dict[int, list[int]] = {}
     for b, weld in enumerate(welded.tolist()):
         members.setdefault(weld, []).append(b)
-    for b in range(m.nbody):  # Carom leaves out neighbours itself where one joint stands between them
+    for b in range(m.nbody):  # Carom itself leaves out neighbours with one joint between them
         inner = int(welded[m.body_parentid[b]])
         if m.body_jntnum[b] > 1 and inner:
             bodies += product(members.get(b, []), members[inner])

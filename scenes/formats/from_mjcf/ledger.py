@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from ..report import Item, Outcome
 
-SHOWN = 4  # names of a group
+SHOWN = 4  # names that are listed of a group
 
 
 class Ledger:
@@ -17,7 +17,7 @@ class Ledger:
 
     def __init__(self, drop: Collection[str] = ()) -> None:
         self.drop = frozenset(drop)
-        self.refused: dict[str, str] = {}  # kind -> the first of it, and why
+        self.refused: dict[str, str] = {}  # kind -> the first element of it, and why
         self._names: dict[tuple[Outcome, str, str], list[str]] = {}
 
     def note(self, outcome: Outcome, noun: str, name: str, why: str = "") -> None:

@@ -7,12 +7,12 @@ import numpy as np
 from .compiled import BALL, FREE, Compiled
 from .ledger import Ledger
 
-# what `drop` may name
+# kinds that `drop` may name
 KINDS = (
     "equality", "tendon", "actuator", "gravcomp", "fluid", "armature", "spring", "sdf", "flex", "plugin", "pair",
 )  # fmt: skip
 
-# counts of what has no bearing on how a scene moves
+# counts of elements that do not affect motion
 UNSEEN = {
     "camera": "ncam", "light": "nlight", "material": "nmat", "texture": "ntex",
     "skin": "nskin", "custom number": "nnumeric", "custom text": "ntext", "tuple": "ntuple",

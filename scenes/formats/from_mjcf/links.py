@@ -43,7 +43,7 @@ def read_links(
 ) -> tuple[tuple[LinkSpec, ...], list[BodyFrame]]:
     """Links of all bodies that move, parents first, and the pose of every body.
 
-    drives: by joint.  shapes: a function of a body and the link's origin in its axes (3,).
+    drives: effects of actuators by joint.  shapes: a function of a body and the link's origin in its axes (3,).
     """
     m, links, frames = file.m, [], [BodyFrame("world")]
     for b in range(1, m.nbody):
@@ -78,7 +78,7 @@ def _pose(frame: BodyFrame) -> dict[str, Any]:
 def _mass(file: Compiled, b: int, origin: Array) -> dict[str, Any]:
     """Mass, com and inertia in the frame of the link, whose origin is given in the body's axes.
 
-    A free link must have mass: the bodies that are welded to a massless one lend it all of their own.
+    A free link must have mass: bodies that are welded to a massless one give it all of theirs.
     """
     if _lends(file, b):
         return {"mass": 0.0}
@@ -125,7 +125,7 @@ def _joint_fields(file: Compiled, j: int, frame: BodyFrame, at: Array, ledger: L
     qpos = file.qpos[m.jnt_qposadr[j] :]
     qvel = file.qvel[m.jnt_dofadr[j] :]
     if kind == FREE:
-        turning = rotation_matrix(qpos[3:7]) @ qvel[3:6]  # MuJoCo has it in the body's axes, and last
+        turning = rotation_matrix(qpos[3:7]) @ qvel[3:6]  # in MuJoCo it is in the body's axes, and last
         v0 = np.concatenate([turning, qvel[:3]])
         return {"position": qpos[:3], "quaternion": qpos[3:7], "v0": v0}, at
     axis, ref = m.jnt_axis[j], m.qpos0[m.jnt_qposadr[j]]

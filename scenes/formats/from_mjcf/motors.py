@@ -43,7 +43,7 @@ class TorqueLaw(NamedTuple):
 
 
 def read_motors(file: Compiled, ledger: Ledger) -> tuple[dict[int, ActuatorEffect], tuple[Actuator, ...]]:
-    """Drives by joint; and the actuators that these motors represent."""
+    """Effects of actuators by joint; and the actuators that these motors represent."""
     m = file.m
     laws: dict[int, list[TorqueLaw]] = {}
     rotors: dict[int, Array] = {}
@@ -83,7 +83,7 @@ def _number(value: float | Array) -> float:
 
 
 def _elsewhere(file: Compiled, i: int, ledger: Ledger) -> None:
-    """An actuator of a tendon, a site, a body, a ball or a free joint."""
+    """Note an actuator of a tendon, a site, a body, a ball or a free joint."""
     m, name = file.m, file.name("actuator", i)
     heavy = np.any(file.value("actuator_armature", i)) or np.any(file.value("actuator_damping", i))
     if m.actuator_gaintype[i] <= AFFINE and m.actuator_biastype[i] == NO_BIAS and not heavy:

@@ -20,7 +20,7 @@ AT_FRAMES = {
     "accelerometer": "accelerometer", "force": "force", "torque": "torque",
 }  # fmt: skip
 OF_JOINTS = {"jointpos": "joint_position", "jointvel": "joint_velocity"}
-BEARING = {"accelerometer", "force", "torque"}  # which the world cannot have
+BEARING = {"accelerometer", "force", "torque"}  # sensors that the world cannot have
 
 
 class Sensors(NamedTuple):
@@ -29,7 +29,9 @@ class Sensors(NamedTuple):
 
 
 def read_sensors(file: Compiled, body_frames: list[BodyFrame], kinds: Mapping[int, str], ledger: Ledger) -> Sensors:
-    """body_frames: of every body, see `links.py`.  kinds: names of MuJoCo's kinds of sensors, by number."""
+    """Read sites and sensors.  body_frames: of every body, see `links.py`.
+
+    kinds: names of MuJoCo's kinds of sensors, by number."""
     sites = {SITE: {s: _site(file, body_frames, SITE, s) for s in range(file.m.nsite)}}
     sensors = []
     for i in range(file.m.nsensor):

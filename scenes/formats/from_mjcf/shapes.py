@@ -75,7 +75,7 @@ def _shape(file: Compiled, g: int, origin: Array, contact: ContactProperties, le
 
 
 def _heightfield(m: Any, k: int, name: str, common: dict[str, Any], ledger: Ledger) -> Shape:
-    """MuJoCo's rows run along y, its heights from 0 to 1."""
+    """A heightfield; MuJoCo's rows run along y, its heights from 0 to 1."""
     rows, columns = m.hfield_nrow[k], m.hfield_ncol[k]
     rx, ry, top, _ = m.hfield_size[k]
     heights = m.hfield_data[m.hfield_adr[k] :][: rows * columns].reshape(rows, columns).T * float(top)

@@ -1,1 +1,1 @@
-"""The parts of import_urdf: one part of the format a file. formats/urdf.py is the entry."""
+"""The parts of import_urdf: one part of the format per file. formats/urdf.py is the entry."""

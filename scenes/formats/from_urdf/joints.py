@@ -19,7 +19,7 @@ from .tree import nearest
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 ONE_DOF = ("revolute", "continuous", "prismatic")
-X_AXIS = (1.0, 0.0, 0.0)  # what a joint turns about that does not say it
+X_AXIS = (1.0, 0.0, 0.0)  # default axis of a joint
 
 
 class JointAtPose(NamedTuple):
@@ -35,7 +35,7 @@ class JointReader:
     """Reads joints one by one.
 
     nodes: all joints by name.  mimic: treatment of joints that follow another, see `import_urdf`.
-    given: the caller's coordinates at the start, by the joint's name.  gears: those of joints that follow another.
+    given: the caller's coordinates at the start, by the joint's name.  gears: the gears of joints that follow another.
     """
 
     nodes: Mapping[str, XmlElement]
@@ -72,7 +72,7 @@ class JointReader:
         return JointAtPose((Prismatic if slides else Revolute)(axis, limits, **numbers), pose, start or None)
 
     def _is_fixed(self, node: XmlElement, name: str, start: float, limits: tuple[float, float] | None) -> bool:
-        """Return whether it does not move in Carom; notes the outcome of the joint."""
+        """Return whether the joint does not move in Carom; notes its outcome."""
         kind, limit, note = node.text("type"), node.first("limit"), self.notes.add
         follows = node.first("mimic")
         if follows is not None:
@@ -127,7 +127,7 @@ class JointReader:
         return {"motor": Motor(effort=effort)} if 0 < effort < np.inf else {}
 
     def _start(self, node: XmlElement, name: str) -> float:
-        """Coordinate at the start: the caller's, that of the joint it follows, or the one nearest to 0."""
+        """Coordinate at the start: the caller's, that from the joint it follows, or the one nearest to 0."""
         follows = node.first("mimic")
         if name in self.given:
             if follows is not None and self.mimic == "gear":

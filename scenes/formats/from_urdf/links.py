@@ -19,8 +19,8 @@ from .meshes import find_mesh
 from .nodes import XmlElement
 from .notes import Notes
 
-ROBOT_LAYER = 2  # of shapes that must not touch each other
-NOISE = 1e-15  # [m^2] squares of radii of gyration up to here are somebody's rounding of zero
+ROBOT_LAYER = 2  # layer of shapes that must not touch each other
+NOISE = 1e-15  # [m^2] squares of radii of gyration up to here are rounded zeros
 TIMES_ONE = (1.0, 1.0, 1.0)
 NO_FILE = "there is no such file, so that nothing collides in its place: give package_dirs, where packages lie"
 
@@ -144,7 +144,7 @@ _STANDS_FOR: dict[str, tuple[Any, str]] = {
 def _flaw(shape: Mesh) -> str | None:
     """The reason why a mesh cannot be used; None: it can."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # compile_scene says the same once more
+        warnings.simplefilter("ignore")  # compile_scene gives the same warnings
         try:
             mesh_parts("mesh", shape)
         except SceneError as error:

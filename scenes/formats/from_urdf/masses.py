@@ -1,7 +1,7 @@
 """Impossible masses: merged with the links they are welded to, or replaced by the nearest possible ones.
 
 Files of real robots have many: frames with made-up inertias, inertias that are not about the centre of mass.
-Mostly they sit on fixed joints. Links welded together are one body, so that moving mass among them changes no motion.
+Most are on fixed joints. Links welded together are one body, so that moving mass among them changes no motion.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def sound_masses(
 
     links: parents first.  inertias: "nearest" replaces impossible inertias, "refuse" refuses them.
     """
-    carriers: dict[str, tuple[str, Pose]] = {}  # of each link: what it is welded to, and its pose there
+    carriers: dict[str, tuple[str, Pose]] = {}  # link -> the link it is welded to, and its pose there
     welded: dict[str, list[LinkSpec]] = {}
     for link in links:
         at = translation(np.zeros(3))
@@ -70,7 +70,7 @@ def _one_body(
     if isinstance(first.joint, Fixed):
         notes.add("ignored", node, what, f"it is fixed to the world, and does not matter. {flaw}")
         return [_massless(first), *others]
-    small = np.abs(body.inertia).max() <= MOST  # what is too large, or no number, stays so
+    small = np.abs(body.inertia).max() <= MOST  # too large numbers and NaN stay
     inertia = _nearest(body.inertia) if small else body.inertia
     nearest = _with(first, replace(body, inertia=inertia))
     if inertias == "nearest" and _flaw(nearest) is None:

@@ -12,7 +12,7 @@ PACKAGE = "package://"
 def find_mesh(written: str, urdf: str, package_dirs: Sequence[str | os.PathLike[str]]) -> str | None:
     """The absolute path of a mesh file, None if there is no such file.
 
-    Search order: package_dirs, the folders of ROS_PACKAGE_PATH, the URDF's folder and all folders above it; at last
+    Search order: package_dirs, the folders of ROS_PACKAGE_PATH, the URDF's folder and all folders above it; finally
     without the package's name, for packages whose folder has another name.
     """
     path = written.removeprefix("file://")

@@ -13,10 +13,10 @@ from xml.parsers.expat import ExpatError, ParserCreate
 from ..errors import FileError
 from .xacro_files import expand_macros
 
-MARK = b"\xef\xbb\xbf"  # of UTF-8, which may stand before everything
+MARK = b"\xef\xbb\xbf"  # mark of UTF-8 at the start of a file
 DECLARATION = re.compile(rb"<\?xml\s[^>]*\?>")
 ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)""")
-MACRO = "xacro:"  # begins the names of elements that stand for others
+MACRO = "xacro:"  # prefix of elements that stand for others
 
 
 @dataclass(eq=False)
@@ -30,7 +30,7 @@ class XmlElement:
     children: list[XmlElement] = field(default_factory=list)
     read_names: set[str] = field(default_factory=set)  # attributes that were read
     known: set[int] = field(default_factory=set)  # children that were read, by id
-    mend: Mend | None = None  # takes what is wrong and was taken all the same; None: nothing is
+    mend: Mend | None = None  # is told of tolerated errors; None: none is tolerated
 
     def fail(self, message: str) -> NoReturn:
         raise FileError(self.path, message, self.line)
@@ -49,7 +49,7 @@ class XmlElement:
     def numbers(
         self, name: str, n: int, default: tuple[float, ...] | None = None, finite: bool = True
     ) -> tuple[float, ...]:
-        """n numbers of an attribute; the default if it is not written, None: it is required."""
+        """n numbers of an attribute; the default if it is missing, None: it is required."""
         value = self.optional(name)
         if value is None and default is not None:
             return default
@@ -114,14 +114,13 @@ class XmlElement:
         return f' name="{self.attributes["name"]}"' if "name" in self.attributes else ""
 
 
-Mend = Callable[[XmlElement, str, str], None]  # where, what, and what was done about it
+Mend = Callable[[XmlElement, str, str], None]  # the element, the error, and what was done about it
 
 
 def read_xml(path: str | os.PathLike[str], root_tag: str, mend: Mend | None = None) -> XmlElement:
     """The root element of a file.
 
-    mend: called with the errors of a file that is read all the same, and lets xacro expand macros; None: errors raise
-    FileError.
+    mend: is called with tolerated errors, and lets xacro expand macros; None: errors raise FileError.
     """
     path = os.fspath(path)
     try:

@@ -7,7 +7,7 @@ from collections import Counter
 from ..report import ImportReport, Item, Outcome
 from .nodes import XmlElement
 
-# what a robot's file says to others; by the name of an element or attribute
+# parts of a robot's file for other programs, by the name of an element or attribute
 TO_OTHERS = {
     "visual": "what is seen has no bearing on motion: the shapes that collide are drawn",
     "material": "colours have no bearing on motion",

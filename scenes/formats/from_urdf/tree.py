@@ -1,4 +1,4 @@
-"""A robot's links and joints as one tree, checked: every link but the root hangs on one joint."""
+"""A robot's links and joints as one tree, checked: every link except the root hangs on one joint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_tree(robot: XmlElement) -> list[Branch]:
     links = _by_name(robot, "link")
     if not links:
         robot.fail("there is no <link> in it: a robot has one or more")
-    carriers: dict[str, tuple[str, XmlElement]] = {}  # of each link the name of its parent, and its joint
+    carriers: dict[str, tuple[str, XmlElement]] = {}  # link -> the name of its parent, and its joint
     for name, joint in _by_name(robot, "joint").items():
         parent, child = (_end(joint, tag, links) for tag in ("parent", "child"))
         if child in carriers:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import FileError
 
-SHOWN = 300  # characters of what xacro says
+SHOWN = 300  # characters of xacro's message
 
 
 def expand_macros(path: str) -> bytes:
@@ -20,10 +20,10 @@ def expand_macros(path: str) -> bytes:
         raise FileError(path, f"macros are expanded by the package xacro, which is not installed: {fix}") from None
     said = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):  # what it warns of
+        with contextlib.redirect_stderr(said):  # its warnings
             document: Any = xacro.process_file(path)
             return document.toxml().encode()
-    except (Exception, SystemExit) as error:  # macros raise whatever they raise
+    except (Exception, SystemExit) as error:  # macros may raise anything
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:SHOWN]
         fix = "give the file that `xacro FILE` writes where its packages and arguments are known"
         raise FileError(path, f"xacro cannot expand it ({cause}): {fix}") from error

@@ -41,7 +41,7 @@ def multi_02(*, friction: float = 0.5, slope: float = math.radians(30), speed: f
 
 
 _WAY, _SPEED = downhill(math.radians(30))
-_SOLVED = 1e-8  # what the solver of resting contacts leaves, over a second
+_SOLVED = 1e-8  # residual of the solver of resting contacts, over a second
 _FRICTION = (
     Play(
         duration=1.0,

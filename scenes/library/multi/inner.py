@@ -1,4 +1,4 @@
-"""Multi 6, 7 and 14: fictitious forces, masses moved from inside, motors. No weight."""
+"""Multi 6, 7 and 14: fictitious forces, masses moved from inside, motors. No gravity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARM, BEAD = 1.0, 0.5  # inertia [kg m^2], mass [kg]
 def multi_06(*, held: bool = False) -> SceneSpec:
     """A bead on an arm that turns about z at 3 rad/s, 0.2 m from its hinge at the start; I = 1 kg m^2, m = 0.5 kg.
 
-    Free, (I + m r^2) w stays; at constant w, r = 0.2 cosh(w t).  held: a flywheel of 1e12 kg m^2 keeps w constant.
+    If free, (I + m r^2) w stays; at constant w, r = 0.2 cosh(w t).  held: a flywheel of 1e12 kg m^2 keeps w constant.
     """
     b = SceneBuilder(NO_WEIGHT)
     b.add_link("arm", joint=Revolute(Z, armature=1e12 if held else 0.0), mass=1.0, inertia=(ARM,) * 3, v0=3.0)
@@ -74,7 +74,7 @@ def _drive(inertia: float, target: float) -> Motor:
 
 
 _SHIFT = Play(
-    duration=4.0,  # what is left of the way: 41 e^-40
+    duration=4.0,  # the rest of the way: 41 e^-40
     facts=(
         Fact("the cart went [m]", -0.2, 1e-12, lambda p: p.joint("cart")[-1]),
         Fact("the slider went along it [m]", 0.5, 1e-12, lambda p: p.joint("slider")[-1]),

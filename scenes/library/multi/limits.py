@@ -16,7 +16,7 @@ NO_WEIGHT = (0.0, 0.0, 0.0)
 
 
 def multi_08(*, restitution: float = 0.6) -> SceneSpec:
-    """A slider of 2 kg between limits 0 and 1 m, in the middle, towards 0 at 1.5 m/s; no weight.
+    """A slider of 2 kg between limits 0 and 1 m, in the middle, towards 0 at 1.5 m/s; no gravity.
 
     It comes back at e v and has lost (1 - e^2) m v^2/2.
     """
@@ -67,7 +67,7 @@ def multi_12() -> SceneSpec:
 
 ARM_Q, ARM_V = (0.3, 0.7), (0.5, -1.2)
 
-# -- what must come of it -----------------------------------------------------------------------------
+# -- facts --------------------------------------------------------------------------------------------
 
 _SHARP = 1e-9
 _FOREVER = Play(
@@ -129,7 +129,7 @@ _REST = Play(
     duration=10.0,
     frame_dt=0.1,
     facts=(
-        # ten gap bands: what touches
+        # contacts touch within ten gap bands
         at_most("how far it leaves its limit in 10 s [rad]", 1e-8, lambda p: np.abs(p.joint("rod")).max()),
         at_most("its rate [rad/s]", 1e-8, lambda p: np.abs(p.rate("rod")).max()),
     ),

@@ -1,4 +1,4 @@
-"""Multi 4 and 5: a hinged rod strikes a peg, and a ball. No weight; the hinge is at the origin, about z."""
+"""Multi 4 and 5: a hinged rod strikes a peg, and a ball. No gravity; the hinge is at the origin, about z."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def multi_05(*, reach: float = 1.0, restitution: float = 0.5, mass: float = 0.5)
     """The rod of multi_04 meets a free ball of this mass [kg] at this reach [m].
 
     At the tip p = (1 + e) u/(3/m + 1/M), and (1 - e^2) u^2/(3/m + 1/M)/2 is lost; the angular momentum about the hinge
-    stays.
+    is conserved.
     """
     b = SceneBuilder((0.0, 0.0, 0.0))
     _rod(b, restitution)

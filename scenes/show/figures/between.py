@@ -12,7 +12,7 @@ import numpy as np
 from ...recordings.reading import Reading
 from ..motion import hits_of
 
-FLEW = 1e-3  # of what gravity does in the interval, or of the way: how far off a link may be that flew freely
+FLEW = 1e-3  # error allowed for a link that flew freely, as part of its fall in the interval plus its way
 
 Array = np.ndarray
 

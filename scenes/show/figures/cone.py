@@ -10,7 +10,7 @@ from ...recordings.reading import LIMIT, Reading
 from .style import BLUE, DASHES, INK, ORANGE, dress, legend_beside
 
 FEW = 4  # cones in one picture
-ON = 1e-6  # of mu p_n: how near to the cone is on it
+ON = 1e-6  # part of mu p_n: impulses this near to the cone are on it
 
 
 def draw(axes: Any, reading: Reading) -> None:

@@ -10,8 +10,8 @@ from ...recordings.reading import Reading
 from .between import energies
 from .style import BLUE, GREEN, INK, ORANGE, RED, SKY, dress, fan, legend_beside
 
-STILL = 1e-12  # of the potential energy: what changes less is rounding
-WORTH = 1e-3  # of the energy: what is less is not worth a layer
+STILL = 1e-12  # part of the potential energy: smaller changes are rounding
+WORTH = 1e-3  # part of the energy: smaller parts get no layer
 
 
 def draw(axes: Any, reading: Reading) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from ...recordings.reading import Reading
 from .style import BLUE, PALE, SMALL, dress, short
 
-ROWS = 14  # more are not read
-HIGH = 0.85  # of a row: the stem of the largest impulse
+ROWS = 14  # more rows are not readable
+HIGH = 0.85  # part of a row: height of the largest impulse's stem
 
 
 def draw(axes: Any, reading: Reading) -> None:

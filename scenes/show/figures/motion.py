@@ -11,7 +11,7 @@ from .between import free_paths
 from .style import BLUE, COLORS, INK, dress, fan, legend_beside
 
 NAMED = len(COLORS)  # bodies with a colour of their own
-STILL = 1e-7  # [m] what moves less does not move
+STILL = 1e-7  # [m] bodies that move less are at rest
 DRAWN = 200  # lanes of a batch that are drawn
 FLAT = 0.2  # a motion whose height changes less than this part of its reach is seen from above
 

@@ -12,7 +12,7 @@ from .between import free_paths
 from .style import BLUE, INK, dress, legend_beside
 
 DRAWN = 200  # lanes of a batch that are drawn
-STILL = 1e-7  # [m, rad] what moves less does not move
+STILL = 1e-7  # [m, rad] coordinates that move less are at rest
 
 # joint -> its coordinates that have a rate of their own: (name, index in q, index in v, is an angle)
 AXES: dict[str, tuple[tuple[str, int, int, bool], ...]] = {
@@ -47,7 +47,7 @@ def coordinates(reading: Reading) -> dict[str, Coordinate]:
 
 
 def most_telling(reading: Reading) -> Coordinate | None:
-    """The coordinate that travels far while its velocity changes much; None if all stands still."""
+    """The coordinate that travels far while its velocity changes much; None if nothing moves."""
     every = list(coordinates(reading).values())
     swing = [float(np.nanmax(span(c.q, -1))) for c in every]
     if max(swing, default=0.0) < STILL:

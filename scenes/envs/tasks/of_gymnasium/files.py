@@ -1,7 +1,7 @@
 """gymnasium's own files, if it is installed, and its coordinates.
 
-q is MuJoCo's qpos as it stands. Of v the root differs: a free joint has its angular velocity first and in world axes
-here, and last and in its own axes there.
+q is MuJoCo's qpos unchanged. v differs at the root: here a free joint has its angular velocity first and in world
+axes, there last and in its own axes.
 """
 
 from __future__ import annotations

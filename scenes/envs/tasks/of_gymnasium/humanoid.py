@@ -26,7 +26,7 @@ def humanoid(
 ) -> Task:  # fmt: skip
     """Humanoid-v5: walk along x. Parameters are gymnasium's.
 
-    Inertias and velocities of bodies are those of the state itself, while gymnasium's are from before the last of its
+    Inertias and velocities of bodies are those of the state itself, while gymnasium's are those before the last of its
     steps. Contact forces are as in `ant`.
     """
     file, dt = import_asset("humanoid.xml", "carom/Humanoid-v5"), frame_skip * STEP

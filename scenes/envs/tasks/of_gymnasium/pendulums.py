@@ -39,7 +39,7 @@ def inverted_double_pendulum(
 ) -> Task:
     """InvertedDoublePendulum-v5. Parameters are gymnasium's.
 
-    The last of the observation, the force of the rail's ends on the cart, is its mean over the period, impacts
+    The last number of the observation, the force of the rail's ends on the cart, is a mean over the period, impacts
     included, while gymnasium has that of its last step.
     """
     step, file = 0.01, import_asset("inverted_double_pendulum.xml", "carom/InvertedDoublePendulum-v5")
@@ -50,7 +50,7 @@ def inverted_double_pendulum(
         return at.position[k] + at.rotation[k] @ jnp.array(TIP, s.q.dtype)
 
     def stop_force(s: Period) -> Array:
-        """Mean force of the stops along x: the change of momentum less that by motor, damping and gravity [N]."""
+        """Mean force of the stops along x: the change of momentum, less that from motor, damping and gravity [N]."""
         gained = momentum(s.model, s.state).linear[0] - momentum(s.model, s.before).linear[0]
         pushed = control(s.model, file.report.actuators, s.action)[0] + s.model.mass.sum() * s.model.gravity[0]
         braked = s.model.damping[0] * (s.q[0] - s.before.q[0]) / dt

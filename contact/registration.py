@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..engine.algebra.vec3 import Sym3, Vec3
+from ..engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ..engine.native.key import only_here
 from ..engine.results import OK
 from .cone.coulomb import project
@@ -18,7 +18,6 @@ from .laws.table import LAWS
 from .resting.each_alone import each_alone
 from .resting.models import RESTING, Resting, no_impacts
 
-Scalar = Any  # an array of any shape
 CAROMS = frozenset({*LAWS, *RESTING})  # names that are not to be had
 
 

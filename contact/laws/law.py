@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ..sliding.ending import Ending
 from ..sliding.slide import slide
-
-Scalar = Any  # an array of any shape
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import ENERGY_GAINED, IMPACT_UNFINISHED, NOT_FINITE, OK
 from .chatterjee_ruina import CHATTERJEE_RUINA
 from .cone_projection import CONE_PROJECTION
@@ -20,8 +20,6 @@ from .law import Law
 from .newton import NEWTON
 from .poisson import POISSON
 from .stronge import STRONGE
-
-Scalar = Any  # an array of any shape
 
 LAWS: dict[str, Law] = {
     "stronge": STRONGE,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Scalar = Any  # an array of any shape
+from ...engine.algebra.vec3 import Scalar
 
 
 class Ending(NamedTuple):

@@ -12,14 +12,12 @@ Letters: v = u_t / r(0), q = r / r(0): the step in units of its own slip speed, 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
 from ...engine.algebra.fence import fence
-from ...engine.algebra.vec3 import Sym3
-
-Scalar = Any  # an array of any shape
+from ...engine.algebra.vec3 import Scalar, Sym3
 
 
 class Series(NamedTuple):

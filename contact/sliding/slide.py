@@ -14,21 +14,19 @@ and no zero crossing is missed.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ...engine.algebra.fence import fence
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import IMPACT_UNFINISHED, NOT_FINITE, OK
 from .ending import Ending
 from .series import Series, integrals, sliding_series
 from .slip import is_straight, last_slip, slip_of, tolerance
 from .straight import ImpactProgress, after_slip, follow
 from .zero_crossing import upward_root
-
-Scalar = Any  # an array of any shape
 
 # Largest number of steps of one impact. The longest of 200 000 random impacts took 43 steps, one in a thousand more
 # than 20. p_z is bounded (references.md, End of compression), so only a nearly singular K or friction far above 10

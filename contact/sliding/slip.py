@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from .straight import ImpactProgress, Line, slip_line
-
-Scalar = Any  # an array of any shape
 
 
 class Slip(NamedTuple):

@@ -6,15 +6,13 @@ Slip keeps its direction c where b - mu A c = f c (f = r'); stuck, friction is -
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from .ending import Ending
-
-Scalar = Any  # an array of any shape
 
 SECULAR_STEPS = 12  # Newton's steps for the diverging ray; 8 were enough for 100 000 random K in f64
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from ...engine.algebra.fence import fence
+from ...engine.algebra.vec3 import Scalar
 from .series import value, value_and_slope
-
-Scalar = Any  # an array of any shape
 
 ROOT_STEPS = 5  # Newton steps; a sliding step whose event is not found is repeated with half the length
 

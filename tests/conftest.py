@@ -66,7 +66,7 @@ def _listed(mark: str) -> frozenset[str]:
     return frozenset(Path(__file__).with_name(f"{mark}.txt").read_text().splitlines())
 
 
-# by their times (`pytest --durations=0` on two busy cores): slow above 2.5 s; exhaustive above 8 s, and where others of
+# by their times (`pytest --durations=0` on two busy cores): slow above 1.5 s; exhaustive above 8 s, and where others of
 # the same test say nearly the same
 LISTED = {mark: _listed(mark) for mark in ("slow", "exhaustive")}
 

@@ -1,9 +1,9 @@
 """Names in the package, as CONTRIBUTING.md asks for them."""
 
 import ast
+import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -37,19 +37,17 @@ IRREGULAR = [
 ALLOWED = {"_fixed", "constrained", "closed", "compiled", "quadruped", "speed", "seed"}
 
 
-def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.ClassDef]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
-            yield child
-        yield from _definitions(child)
+@functools.cache
+def _modules() -> dict[str, ast.Module]:
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in FILES}
 
 
 def test_types_have_one_name() -> None:
     files = defaultdict(list)
-    for path in FILES:
-        for node in ast.parse(path.read_text()).body:
+    for path, module in _modules().items():
+        for node in module.body:
             if isinstance(node, ast.ClassDef):
-                files[node.name].append(str(path.relative_to(ROOT)))
+                files[node.name].append(path)
     assert len(files) > 300
     assert not {name: where for name, where in files.items() if len(where) > 1}
 
@@ -57,13 +55,12 @@ def test_types_have_one_name() -> None:
 def test_functions_are_verbs_or_what_they_return() -> None:
     """No bare participles; properties may be."""
     wrong, seen = [], 0
-    for path in FILES:
-        for node in _definitions(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) or any("property" in ast.unparse(x) for x in node.decorator_list):
-                continue
-            seen += 1
-            word = node.name.strip("_")
-            if (re.fullmatch("[a-z]+ed", word) or word in IRREGULAR) and not {node.name, word} & ALLOWED:
-                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    for path, module in _modules().items():
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef) and not any("property" in ast.unparse(x) for x in node.decorator_list):
+                seen += 1
+                word = node.name.strip("_")
+                if (re.fullmatch("[a-z]+ed", word) or word in IRREGULAR) and not {node.name, word} & ALLOWED:
+                    wrong.append(f"{path}:{node.lineno} {node.name}")
     assert seen > 3000
     assert not wrong

@@ -1,4 +1,4 @@
-"""The suites on the default accelerator, without peers. Imports nothing that a machine with a GPU may lack."""
+"""The suites on the default accelerator, without peers. It imports nothing that a machine with a GPU may lack."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .contact_cases import DRIFT, by_law, check_impacts, drift, impact_case, sta
 from .contact_cases import parts as contact_parts
 from .timing import compile_seconds, in_turn
 
-FEWER = {"f32": (64, 8, 1), "f64": (1,)}  # parts of the placements asked for, to see where a call's fixed cost ends
-AGREEMENT = 1e-4 * SIZE  # [m] f32 against f64: rounding of placements of this size, thousand times over
+FEWER = {"f32": (64, 8, 1), "f64": (1,)}  # divisors of the number of placements, to measure a call's fixed cost
+AGREEMENT = 1e-4 * SIZE  # [m] f32 against f64: a thousand times the rounding of placements of this size
 
 
 def dynamics(lanes: int, rounds: int, only: str) -> int:
-    """Print evaluations a second of `carom.aba` for each precision and scene that `only` names."""
+    """Print evaluations per second of `carom.aba` for each precision and scene that `only` names."""
     print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}, {lanes} lanes", flush=True)
     for name in (name for name in CASES if only in name):
         for label, dtype in DTYPES.items():
@@ -36,9 +36,11 @@ def dynamics(lanes: int, rounds: int, only: str) -> int:
 
 
 def collision(pairs: int, rounds: int, only: str) -> int:
-    """Print pairs a second of `carom.detect`, the broad phase and whole scenes, or what of them `only` names; the exit
-    status says whether single and double precision found the same gaps, and both ways of the broad phase the same
-    candidates."""
+    """Print pairs per second of `carom.detect`, the broad phase and whole scenes, or the parts that `only` names.
+
+    The exit status says whether single and double precision found the same gaps, and both methods of the broad phase
+    the same candidates.
+    """
     print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}", flush=True)
     names, broad, scenes = parts(only)
     agreed = [_pairs(name, pairs, rounds) for name in names]
@@ -90,8 +92,10 @@ def _scene(side: int, rounds: int) -> bool:
 
 
 def contact(lanes: int, impacts: int, rounds: int, only: str) -> int:
-    """Print impacts a second of `carom.resolve_impact` and steps a second of a stack, by size, or what of them `only`
-    names; the exit status says whether the impulses are what the laws promise and the stacks stand."""
+    """Print impacts per second of `carom.resolve_impact` and steps per second of a stack, by size.
+
+    only: names the parts to print. The exit status says whether the impulses obey the laws and the stacks stand.
+    """
     print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}", flush=True)
     laws, _, stack = contact_parts(only)
     right = [_law(law, label, impacts, rounds) for law in laws for label in DTYPES]

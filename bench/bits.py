@@ -1,4 +1,4 @@
-"""The same bits: runs of library scenes by code for several processors, digests side by side."""
+"""Digests of runs of library scenes by code for several processors, to check that all bits are the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SCENES = ("pool_break", "stack", "ragdoll")
 
 
 def suite(scenes: list[str], seconds: float = 5.0) -> int:
-    """Print a line for each scene and processor; the exit status: whether all bits are the same."""
+    """Print a line for each scene and processor. The exit status says whether all bits are the same."""
     print(f"sha256 of what runs of {seconds:g} s give back; rest: code, statistics and last state")
     print(f"{'scene':>12} {'code for':>12}", *(f"{x:>8}" for x in FIELDS), f"{'impacts':>8} {'us a tick':>9}")
     same = True

@@ -34,7 +34,7 @@ class Case:
 
 
 def dynamics_case(name: str, dtype: Any, lanes: int = BATCH, seed: int = 0) -> Case:
-    """A library scene with `lanes` random states; every lane differs."""
+    """Return a library scene with `lanes` random states; every lane differs."""
     model, _ = carom.compile_scene(library_scene(name), dtype=dtype)
     rng = np.random.default_rng(seed)
     q, v, tau = random_q(model, rng, lanes), rng.normal(size=(lanes, model.topology.nv)), None
@@ -44,7 +44,7 @@ def dynamics_case(name: str, dtype: Any, lanes: int = BATCH, seed: int = 0) -> C
 
 
 def random_q(model: Model, rng: np.random.Generator, lanes: int) -> np.ndarray:
-    """Normal coordinates (lanes, nq), quaternions uniform on the sphere."""
+    """Draw normally distributed coordinates (lanes, nq), with quaternions uniform on the sphere."""
     topology = model.topology
     q = rng.normal(size=(lanes, topology.nq))
     for joint, start in zip(topology.joints, topology.q_start, strict=False):
@@ -67,13 +67,13 @@ class PairCase:
 
 
 def _round_hull(corners: int, seed: int) -> Any:
-    """A hull of points on a sphere of 1 m diameter, all of them corners."""
+    """Return a hull of points on a sphere of 1 m diameter, all of them corners."""
     x = np.random.default_rng([corners, seed]).normal(size=(corners, 3))
     return carom.ConvexHull(x / np.linalg.norm(x, axis=1)[:, None] / 2)
 
 
 SIZE = 1.0  # [m] about the diameter of the larger shape
-# the shapes, and how far apart their origins are at most [m]: in about a quarter of the placements they overlap
+# the shapes, and the largest distance of their origins [m]: in about a quarter of the placements they overlap
 PAIRS: dict[str, tuple[Any, Any, float]] = {
     "sphere-sphere": (lambda: carom.Sphere(0.5), lambda: carom.Sphere(0.3), 1.25),
     "capsule-capsule": (lambda: carom.Capsule(0.2, 0.3), lambda: carom.Capsule(0.15, 0.25), 0.9),
@@ -89,13 +89,13 @@ LATTICES = ("broad phase", "scenes")  # the other parts of the collision suite
 
 
 def parts(only: str) -> tuple[list[str], bool, bool]:
-    """Parts of the collision suite with a text in their name: the pairs, and whether the broad phase and the scenes."""
+    """Return the parts of the collision suite with a text in their name: pairs; whether the broad phase; the scenes."""
     broad, scenes = (only in name for name in LATTICES)
     return [name for name in PAIRS if only in name], broad, scenes
 
 
 def pair_case(name: str, dtype: Any, pairs: int, seed: int = 0) -> PairCase:
-    """Placements of a pair: turned at random, B's origin uniform in a ball about A's; every lane differs."""
+    """Return placements of a pair, turned at random, B's origin uniform in a ball about A's; every lane differs."""
     a, b, reach = PAIRS[name]
     builder = carom.SceneBuilder()
     builder.add_body("a", [a()])
@@ -113,18 +113,18 @@ def pair_case(name: str, dtype: Any, pairs: int, seed: int = 0) -> PairCase:
 # -- bodies in a lattice ---------------------------------------------------------------------------------------------
 
 RADIUS, SPACING, JITTER, MARGIN = 0.1, 0.205, 0.005, 0.01  # [m]
-SIDES, SCENES = (6, 10, 16), (6, 10)  # of the broad phase, 216, 1000 and 4096 bodies, and of whole scenes
+SIDES, SCENES = (6, 10, 16), (6, 10)  # sides for the broad phase (216, 1000 and 4096 bodies), and for whole scenes
 
 
 def lattice(side: int) -> np.ndarray:
-    """Centres (side^3, 3) of a jittered cubic lattice [m], numbered at random."""
+    """Return centres (side^3, 3) of a jittered cubic lattice [m], in random order."""
     rng = np.random.default_rng(side)
     position = np.stack(np.meshgrid(*[np.arange(side)] * 3), -1).reshape(-1, 3) * SPACING
     return (position + JITTER * rng.normal(size=position.shape))[rng.permutation(len(position))]
 
 
 def broad_case(side: int, way: str | None, dtype: Any) -> tuple[Callable[..., Candidates], Vec3, Any]:
-    """The broad phase of side^3 balls, about two candidates each, and its arguments: centres and radii (side^3,) [m].
+    """Return the broad phase of side^3 balls, about two candidates each, and its arguments: centres and radii [m].
 
     way: "matrix" or "cells"; None: the one that detect would choose.
     """
@@ -140,7 +140,7 @@ def broad_case(side: int, way: str | None, dtype: Any) -> tuple[Callable[..., Ca
 
 
 def lattice_scene(side: int, dtype: Any) -> tuple[Model, Any]:
-    """A scene of side^3 free balls and boxes by turns in the lattice, turned at random, and its q (nq,)."""
+    """Return a scene of side^3 free balls and boxes alternating in the lattice, turned at random, and its q (nq,)."""
     builder, rng = carom.SceneBuilder(), np.random.default_rng(side)
     for k, position in enumerate(lattice(side)):
         shape = carom.Box((0.09, 0.08, 0.07)) if k % 2 else carom.Sphere(RADIUS)

@@ -22,10 +22,10 @@ from .cases import DTYPES, SCENES, SIDES, SIZE, PairCase, broad_case, lattice_sc
 from .peers import FclPairs
 from .timing import compile_seconds, in_turn
 
-SAMPLE = 2000  # placements that FCL is asked about
+SAMPLE = 2000  # placements that FCL computes
 GOALS = {"sphere-sphere": 20, "capsule-capsule": 10, "box-box": 3}  # times as fast as FCL, f32, one device; hulls: 1
-# FCL's gaps are off by 1e-6 as a rule and by 1.5e-4 at worst where shapes are turned at random, f32 by 1e-6; a wrong
-# kernel is off by more, be it in one placement of two hundred
+# FCL's gaps usually have errors of 1e-6, and of 1.5e-4 at worst if shapes are turned at random; those of f32 are 1e-6.
+# A wrong kernel has larger errors, even if only in one placement of two hundred
 MEDIAN, LARGE, SHARE = 1e-5 * SIZE, 1e-3 * SIZE, 1e-3
 WAYS = ("matrix", "cells")
 STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, "pad_edge": False}
@@ -33,7 +33,7 @@ STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, 
 
 def cpu(pairs: int, rounds: int, only: str) -> int:
     """Print the tables for the CPU, of the parts that `only` names; the exit status says whether the physics agreed."""
-    console = Console(width=120)  # as wide as the table, also into a file
+    console = Console(width=120)  # as wide as the table, also in a file
     names, broad, scenes = parts(only)
     agreed = _narrow(console, names, pairs, rounds) if names else True
     agreed &= _broad(console, rounds) if broad else True
@@ -94,7 +94,7 @@ def _narrow(console: Console, names: list[str], pairs: int, rounds: int) -> bool
 
 
 def _over_devices(case: PairCase) -> tuple[Callable, tuple[Any, ...]]:
-    """detect with its placements spread over all CPU devices, and the spread arguments."""
+    """Return detect with its placements spread over all CPU devices, and the spread arguments."""
     mesh = jax.make_mesh((len(jax.devices()),), ("lane",))
     lane, every = PartitionSpec("lane"), PartitionSpec()
     run = jax.jit(jax.shard_map(carom.detect, mesh=mesh, in_specs=(every, lane), out_specs=lane))
@@ -107,8 +107,13 @@ def _over_devices(case: PairCase) -> tuple[Callable, tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Check:
-    """overlap: part of all placements. median, largest: difference of the gaps [m] where FCL says apart. wrong: how
-    many of the sample differ by much. fine: whether the figures are worth something."""
+    """Comparison of gaps with FCL's.
+
+    overlap: part of all placements.
+    median, largest: difference of the gaps [m] if FCL finds no overlap.
+    wrong: number of large differences in the sample.
+    fine: whether the figures are valid.
+    """
 
     overlap: float
     median: float
@@ -118,7 +123,7 @@ class Check:
 
 
 def _against(near: carom.Proximities, peer: FclPairs) -> Check:
-    """Carom's first rows against the gaps of FCL's last run. In overlap FCL has no gap, only the sign is compared."""
+    """Compare Carom's first rows with the gaps of FCL's last run; in overlap only their signs, since FCL has no gap."""
     ours, theirs = np.asarray(near.gap, np.float64)[:, 0], np.array(peer.gaps)
     sample = ours[: len(theirs)]
     apart = theirs > 0
@@ -134,7 +139,7 @@ def _against(near: carom.Proximities, peer: FclPairs) -> Check:
 
 
 def _broad(console: Console, rounds: int) -> bool:
-    """Both ways, whichever detect would choose; they must list the same candidates."""
+    """Time both methods of the broad phase; they must find the same candidates."""
     table = Table(**STYLE, title="broad phase of balls in a lattice, one scene, f32")
     for column in ("bodies", "candidates", "way", "compile s", "us a call", "ns a body"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -158,7 +163,7 @@ def _broad(console: Console, rounds: int) -> bool:
 
 
 def _scenes(console: Console, rounds: int) -> bool:
-    """carom.detect of one whole scene."""
+    """Time carom.detect for one whole scene."""
     table = Table(**STYLE, title="carom.detect, one scene of balls and boxes in a lattice: ms a call")
     for column in ("bodies", "pairs", "rows", "active", "dtype", "compile s", "ms a call", "us a body"):
         table.add_column(column, justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""Contact: impacts by law, what an impact adds to a step, and a stack of boxes against MuJoCo's and rapier3d's."""
+"""Contact: impacts by law, the cost of an impact in a step, and a stack of boxes against MuJoCo's and rapier3d's."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from .contact_cases import (
 )
 from .timing import compile_seconds, in_turn
 
-FEW = 16  # impacts that are integrated by SciPy too, where the law has friction go through the impact
-INTEGRATED, AGREEMENT = ("newton", "poisson", "stronge"), {"f32": 1e-3, "f64": 1e-8}  # of |u| and of |p|
-STEPS, SOME, STANDS = 24, 8, 240  # timed of one scene; looked at in a batch; looked at in one scene
+FEW = 16  # impacts that SciPy integrates too, for laws that integrate friction
+INTEGRATED, AGREEMENT = ("newton", "poisson", "stronge"), {"f32": 1e-3, "f64": 1e-8}  # in units of |u| and |p|
+STEPS, SOME, STANDS = 24, 8, 240  # steps timed in one scene; checked in a batch; checked in one scene
 GOALS = {"scene": 1.5, "lane": 0.5}  # times the peers' step
-PEERS_STAND = 0.05  # [m] theirs may sag: their contacts are springs
+PEERS_STAND = 0.05  # [m] the peers' stacks may sag: their contacts are springs
 STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, "pad_edge": False}
 
 
 def cpu(lanes: int, impacts: int, rounds: int, only: str) -> int:
-    """Print the tables for the CPU, of the parts that `only` names; the exit status: whether the physics is right."""
-    console = Console(width=120)  # as wide as the table, also into a file
+    """Print the tables for the CPU, of the parts that `only` names; the exit status tells if the physics is right."""
+    console = Console(width=120)  # as wide as the table, also in a file
     laws, ball, stack = parts(only)
     right = _laws(console, laws, impacts, rounds) if laws else True
     right &= _ball(console, lanes, rounds) if ball else True
@@ -98,7 +98,7 @@ def _laws(console: Console, laws: list[str], count: int, rounds: int) -> bool:
 
 
 def _over_devices(run: Callable, arguments: ImpactCase) -> tuple[Callable, tuple[Any, ...]]:
-    """A function of lanes with its lanes spread over all CPU devices, and the spread arguments."""
+    """Return a function with its lanes spread over all CPU devices, and the spread arguments."""
     mesh = jax.make_mesh((len(jax.devices()),), ("lane",))
     lane = PartitionSpec("lane")
     spread = tuple(jax.device_put(x, NamedSharding(mesh, lane)) for x in arguments)
@@ -107,7 +107,7 @@ def _over_devices(run: Callable, arguments: ImpactCase) -> tuple[Callable, tuple
 
 
 def _off(law: str, case: ImpactCase, out: Any) -> float:
-    """The largest difference from another way to integrate a few of the impacts, of |p|; nan for algebraic laws."""
+    """Return the largest difference from SciPy's solution of a few impacts, relative to |p|; nan for algebraic laws."""
     from carom.tests.oracles.impact_ode import impact_by_ode
 
     if law not in INTEGRATED:
@@ -120,11 +120,11 @@ def _off(law: str, case: ImpactCase, out: Any) -> float:
     return worst
 
 
-# -- what an impact adds to a step -----------------------------------------------------------------------------------
+# -- cost of an impact in a step -------------------------------------------------------------------------------------
 
 
 def _ball(console: Console, lanes: int, rounds: int) -> bool:
-    """The same compiled step for a ball in the air, at rest, and striking the ground."""
+    """Time the same compiled step for a ball in the air, at rest, and striking the ground."""
     title = f"a step of a ball over the ground, one scene and {lanes} lanes: us a step and lane"
     columns = (
         "lanes",

@@ -1,4 +1,4 @@
-"""Cases of the contact suite: random impacts, a ball that rests or strikes, a stack; and what must be true of them."""
+"""Cases of the contact suite with checks: random impacts, a ball that rests or strikes, a stack."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ STEP = 1 / 240  # [s]
 
 
 def parts(only: str) -> tuple[list[str], bool, bool]:
-    """Parts of the suite with a text in their name: the laws, and whether the ball and the stack."""
+    """Return the parts of the suite with a text in their name: laws; whether the ball; whether the stack."""
     ball, stack = (only in name for name in SCENES)
     return [law for law in LAWS if only in law], ball, stack
 
 
 # -- single impacts --------------------------------------------------------------------------------------------------
 
-ROUNDING = {"f32": 2e-4, "f64": 1e-9}  # of the impact's size; of 65536 some have a K that is nearly singular
+ROUNDING = {"f32": 2e-4, "f64": 1e-9}  # relative to the impact's size; some of 65536 have a nearly singular K
 
 
 class ImpactCase(NamedTuple):
-    """K (n, 3, 3) [1/kg], u (n, 3) [m/s], mu (n,) and e (n,), of impacts that bodies could have; all differ."""
+    """K (n, 3, 3) [1/kg], u (n, 3) [m/s], mu (n,) and e (n,) of possible impacts of bodies; all differ."""
 
     K: Any
     u: Any
@@ -52,7 +52,7 @@ def impact_case(dtype: Any, count: int, seed: int = 0) -> ImpactCase:
 
 
 def by_law(law: str) -> Callable[..., Impact]:
-    """carom.resolve_impact as a function of arrays alone."""
+    """Return carom.resolve_impact as a function of arrays only."""
 
     def resolve(K: Any, u: Any, mu: Any, e: Any) -> Impact:
         return carom.resolve_impact(K, u, friction=mu, restitution=e, law=law)
@@ -62,8 +62,12 @@ def by_law(law: str) -> Callable[..., Impact]:
 
 @dataclass(frozen=True)
 class ImpactCheck:
-    """gain: part of the impacts that gained energy.  largest: energy gained, by |p| |u|.  fine: whether what every
-    law promises holds, and Stronge's, that no energy is gained."""
+    """Result of the check of impacts.
+
+    gain: part of the impacts that gained energy.
+    largest: largest energy gained, in units of |p| |u|.
+    fine: whether the promises of every law hold, and Stronge's, that no energy is gained.
+    """
 
     gain: float
     largest: float
@@ -82,7 +86,7 @@ def check_impacts(law: str, label: str, case: ImpactCase, out: Impact) -> Impact
     promises = np.all(after[:, 2] >= -tolerance * scale), np.all(p[:, 2] > 0), np.all(error <= tolerance)
     fine = all(promises) and bool(np.all(slip <= mu * p[:, 2] + tolerance * pushed))
     fine &= not (np.asarray(out.code) == IMPACT_UNFINISHED).any()
-    fine &= not (gained[np.asarray(out.code) == OK] > 100 * tolerance).any()  # what gains energy says so
+    fine &= not (gained[np.asarray(out.code) == OK] > 100 * tolerance).any()  # the code tells gains of energy
     if law == "stronge":
         fine &= bool(np.all(gained <= tolerance))
     return ImpactCheck(float(np.mean(gained > tolerance)), float(gained.max()), bool(fine))
@@ -90,11 +94,11 @@ def check_impacts(law: str, label: str, case: ImpactCase, out: Impact) -> Impact
 
 # -- a ball on the ground --------------------------------------------------------------------------------------------
 
-RESTITUTION, FALL = 0.5, 2.0  # FALL: [m/s], at least
+RESTITUTION, FALL = 0.5, 2.0  # FALL: least speed [m/s]
 
 
 def ball_case(dtype: Any, lanes: int | None) -> tuple[Model, dict[str, State]]:
-    """A ball and its states: in the air, at rest on the ground, striking it; every lane differs."""
+    """Return a ball and its states: in the air, at rest on the ground, striking it; every lane differs."""
     b = carom.SceneBuilder()
     b.add_plane(material="ground")
     b.add_body("ball", [carom.Sphere(0.5)], position=(0.0, 0.0, 0.5), material="ball")
@@ -118,7 +122,7 @@ def one_step(model: Model, state: State) -> Stepped:
 
 
 def ball_is_right(label: str, where: str, before: State, after: Stepped) -> bool:
-    """Return whether a ball falls in air or stays at rest, without impacts, or leaves by one as restitution says."""
+    """Return whether a ball falls in air or stays at rest without impacts, or leaves an impact by its restitution."""
     v, fall = np.asarray(before.v, np.float64)[..., 5], -9.81 * STEP
     expected = {"air": v + fall, "rest": v, "struck": -RESTITUTION * v + fall}[where]
     counted = np.asarray(after.impacts.count) == int(where == "struck")
@@ -131,11 +135,11 @@ def ball_is_right(label: str, where: str, before: State, after: Stepped) -> bool
 
 BOXES = 10
 DRIFT = 1e-3  # [m]
-SIDEWAYS = 0.01  # [m] how far boxes are off the middle in a batch, so that no two lanes are alike
+SIDEWAYS = 0.01  # [m] displacement of boxes in a batch, so that no two lanes are alike
 
 
 def stack_case(dtype: Any, lanes: int | None = None) -> tuple[Model, State]:
-    """The library's stack; in a batch each lane's boxes are a little displaced, each in its own way."""
+    """Return the library's stack; in a batch each lane's boxes have different small displacements."""
     model, state = carom.compile_scene(library_scene("stack", n=BOXES), dtype=dtype)
     if lanes is None:
         return model, state
@@ -146,7 +150,7 @@ def stack_case(dtype: Any, lanes: int | None = None) -> tuple[Model, State]:
 
 
 def stand(model: Model, state: State, steps: Any) -> tuple[State, Any]:
-    """The state after a number of steps, and the largest result code of any."""
+    """Return the state after a number of steps, and the largest result code of any."""
 
     def one(_: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
         after = one_step(model, carry[0])
@@ -156,5 +160,5 @@ def stand(model: Model, state: State, steps: Any) -> tuple[State, Any]:
 
 
 def drift(before: State, after: State) -> float:
-    """Largest change of a coordinate of any box of any lane [m], of quaternions too."""
+    """Return the largest change of a coordinate of any box in any lane [m], including quaternions."""
     return float(np.abs(np.asarray(after.q, np.float64) - np.asarray(before.q, np.float64)).max())

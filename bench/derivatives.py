@@ -21,11 +21,11 @@ from .peers import PinocchioBatch
 from .timing import compile_seconds, in_turn
 
 AGREEMENT = {"f32": 5e-2, "f64": 1e-8}  # worst lane, relative to its largest entry; f32 loses M's condition twice
-SAMPLE = 512  # the first lanes, which Pinocchio is given: its loop is Python's
+SAMPLE = 512  # number of first lanes that Pinocchio computes: its loop is in Python
 
 
 def cpu(lanes: int, rounds: int, only: str) -> int:
-    """Print the table, of scenes that `only` names; the exit status says whether the derivatives agreed."""
+    """Print the table of the scenes that `only` names; the exit status says whether the derivatives agreed."""
     console = Console(width=120)
     table = Table(
         box=SIMPLE,
@@ -62,7 +62,7 @@ def cpu(lanes: int, rounds: int, only: str) -> int:
             }
             timed = in_turn(calls, rounds)
             us = {k: t.median / (lanes if k in ("carom", "jacfwd", "aba") else peer.n) * 1e6 for k, t in timed.items()}
-            call = us["loop"] - us["batch"]  # what calling from Python adds, from the same loop with aba in it
+            call = us["loop"] - us["batch"]  # overhead of calls from Python, from the same loop around aba
             row = [f"{seconds:.1f}", *(f"{us[k]:.2f}" for k in ("carom", "jacfwd", "aba", "pin")), f"{call:.2f}"]
             row += [f"{us['pin'] / us['carom']:.2f}", f"{(us['pin'] - call) / us['carom']:.2f}", f"{difference:.0e}"]
             table.add_row(f"{name} ({case.model.topology.nv} dof)", label, *row)
@@ -73,12 +73,12 @@ def cpu(lanes: int, rounds: int, only: str) -> int:
 
 
 def _jacfwd(model: Any, q: Any, v: Any, tau: Any) -> Any:
-    """Derivatives by q's coordinates, v and tau by `jax.jacfwd`, a lane each."""
+    """Compute derivatives by q's coordinates, v and tau by `jax.jacfwd`, lane by lane."""
     return jax.vmap(lambda *x: jax.jacfwd(carom.aba, argnums=(1, 2, 3))(model, *x))(q, v, tau)
 
 
 class PinocchioLoop:
-    """`computeABADerivatives` over a batch's states, called from Python, which has no call for many at once."""
+    """`computeABADerivatives` over a batch's states, called from Python: there is no call for many at once."""
 
     def __init__(self, batch: PinocchioBatch) -> None:
         import pinocchio as pin
@@ -93,21 +93,21 @@ class PinocchioLoop:
         return len(self.states)
 
     def derivatives(self) -> None:
-        """All states, results left in Pinocchio's data."""
+        """Compute all states; the results stay in Pinocchio's data."""
         call: Any = self.pin.computeABADerivatives  # pyright: ignore[reportAttributeAccessIssue]
         model, data = self.model, self.data
         for q, v, tau in self.states:
             call(model, data, q, v, tau)
 
     def accelerations(self) -> None:
-        """The same loop around `aba`."""
+        """Run the same loop around `aba`."""
         call: Any = self.pin.aba  # pyright: ignore[reportAttributeAccessIssue]
         model, data = self.model, self.data
         for q, v, tau in self.states:
             call(model, data, q, v, tau)
 
     def difference(self, ours: Any) -> float:
-        """Largest difference of any derivative in a few lanes, relative to the largest entry of its matrix."""
+        """Return the largest difference of a derivative in a few lanes, relative to the largest entry of its matrix."""
         worst = 0.0
         for lane in range(min(8, self.n)):
             state = [x[lane] for x in self.batch.states]

@@ -31,10 +31,10 @@ STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, 
 def cpu(lanes: int, rounds: int, only: str) -> int:
     """Print the tables for the CPU, of scenes that `only` names; the exit status says whether the physics agreed.
 
-    As many threads as this process may run on cores."""
+    It uses a thread for each core that this process may run on."""
     from .peers import PinocchioBatch
 
-    console, threads = Console(width=120), cores()  # as wide as the table, also into a file
+    console, threads = Console(width=120), cores()  # as wide as the table, also in a file
     title = f"aba, {lanes} random states, {threads} thread{'s' * (threads > 1)}, load average {os.getloadavg()[0]:.1f}"
     table = Table(**STYLE, title=f"{title}: us an evaluation")
     columns = ("case", "dtype", "compile s", "Carom", "Pinocchio", "ratio", "XLA's compile s", "XLA", "ratio")
@@ -51,7 +51,7 @@ def cpu(lanes: int, rounds: int, only: str) -> int:
             begin = perf_counter()
             difference = _difference(carom.aba(*given), peer)
             seconds = perf_counter() - begin
-            xla, theirs = compile_seconds(carom.aba, *given)  # in a program of the user's it is a part of that
+            xla, theirs = compile_seconds(carom.aba, *given)  # as in a user's own program
             agreed &= difference < AGREEMENT[label]
             console.log(f"{name} {label}: timing")
             timed = in_turn(
@@ -76,19 +76,19 @@ def cpu(lanes: int, rounds: int, only: str) -> int:
 
 
 def cores() -> int:
-    """Number of cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _difference(ours: Any, peer: Any) -> float:
-    """Worst lane's largest difference, relative to that lane's largest acceleration."""
+    """Return the worst lane's largest difference, relative to that lane's largest acceleration."""
     peer.run(1)
     theirs = peer.accelerations()
     return float((np.abs(np.asarray(ours) - theirs).max(1) / np.abs(theirs).max(1)).max())
 
 
 def _one_call(console: Console, names: list[str], rounds: int) -> None:
-    """From Python and back, one state at a time."""
+    """Time calls from Python, with one state each."""
     calls: dict[str, Any] = {}
     for label, dtype in DTYPES.items():
         for name in names:
@@ -106,7 +106,7 @@ def _one_call(console: Console, names: list[str], rounds: int) -> None:
 
 
 def _one_scene(console: Console, names: list[str], rounds: int) -> None:
-    """A user's own jitted loop around a scheme, and `carom.rollout`, which also records frames."""
+    """Time a user's own jitted loop around a scheme, and `carom.rollout`, which also records frames."""
     table = Table(**STYLE, title=f"one scene, {STEPS} steps: us a step")
     for column in ("case", "scheme", "dtype", "compile s", "jitted loop", "carom.rollout"):
         table.add_column(column, justify="right", no_wrap=True)

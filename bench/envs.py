@@ -1,6 +1,6 @@
-"""Environments: their steps a second beside gymnasium's classic control, by one lane and by thousands.
+"""Environments: steps per second compared with gymnasium's classic control, for one lane and for thousands.
 
-All ways of a task take actions drawn beforehand, and in the same way, and begin episodes anew when they end.
+All ways of a task take actions drawn beforehand from the same distribution, and restart episodes when they end.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from .peers import batches
 from .timing import in_turn
 
 LANES = (1, 256, 4096)
-STEPS, FEW = 100, 4  # of a call; where each lane is stepped by Python
-AGREEMENT = 1e-9  # of the engines after STEPS steps, f64, relative to the largest coordinate or rate
+STEPS, FEW = 100, 4  # steps of a call; if Python steps each lane
+AGREEMENT = 1e-9  # difference of the engines after STEPS steps, f64, relative to the largest coordinate or rate
 PEERS = {"cart_pole": "CartPole-v1", "acrobot": "Acrobot-v1", "pendulum": "Pendulum-v1"}
 IDS = {"cart_pole": "carom/CartPole-v0", "acrobot": "carom/Acrobot-v0", "pendulum": "carom/Pendulum-v0"}
-VECTORISED = ("cart_pole",)  # of which gymnasium has an array form of its own
+VECTORISED = ("cart_pole",)  # tasks of which gymnasium has an array form
 OTHERS = {"cart_pole": LANES, "hopper": LANES[:2]}  # timed without peers, in the engine of general trees
 
-ROBOTS = {  # gymnasium's own on our contacts, beside it, a process for each of two lanes
+ROBOTS = {  # gymnasium's robots with our contacts, compared with gymnasium, a process for each of two lanes
     "carom/HalfCheetah-v5": {},
     "carom/Ant-v5": {"include_cfrc_ext_in_observation": False, "contact_cost_weight": 0.0},
 }
-ROBOT_LANES, WORKERS, MANY = (1, 64, 1024), 2, 256  # lanes from which on nobody is called step by step
+ROBOT_LANES, WORKERS, MANY = (1, 64, 1024), 2, 256  # MANY: with as many lanes, nothing is called step by step
 
 SCAN, STEP, OURS = "carom, one scan", "carom, a call a step", "carom by gymnasium"
 THEIRS, ARRAYS, PHYSICS = "gymnasium", "gymnasium, as arrays", "mujoco.rollout, no task"
 
 
 class StepMethod(NamedTuple):
-    """steps: that `call` takes of every lane."""
+    """A way to step a task.  steps: number of steps of every lane by `call`."""
 
     steps: float
     call: Callable[[], Any]
@@ -72,13 +72,13 @@ def cpu(rounds: int, only: str) -> int:
 
 
 def measure_rates(ways: dict[str, StepMethod], lanes: int, rounds: int) -> dict[str, float]:
-    """Steps a second of the best round: other work on the machine only adds."""
+    """Return the steps per second of the best round: other work on the machine only adds time."""
     timed = in_turn({name: way.call for name, way in ways.items()}, rounds)
     return {name: lanes * way.steps / timed[name].best for name, way in ways.items()}
 
 
 def ways(name: str, lanes: int) -> dict[str, StepMethod]:
-    """All there are for a task with a peer."""
+    """Return all ways of a task with a peer."""
     import gymnasium
 
     carom.register_envs()
@@ -95,7 +95,7 @@ def ways(name: str, lanes: int) -> dict[str, StepMethod]:
 
 
 def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, StepMethod]:
-    """A robot of gymnasium's with random controls; theirs by AsyncVectorEnv, of two lanes."""
+    """Return the ways of a robot of gymnasium with random controls; gymnasium's is AsyncVectorEnv with two lanes."""
     import gymnasium
 
     carom.register_envs()
@@ -110,12 +110,12 @@ def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, StepMet
     found[OURS] = many(gymnasium.make_vec(id, lanes, dtype="float32", **parameters), STEPS)
     words: dict[str, Any] = {"vectorization_mode": "async", "vector_kwargs": {"context": "spawn"}}
     peers = many(gymnasium.make_vec(peer, WORKERS, **words, **parameters), STEPS)
-    found[THEIRS] = StepMethod(STEPS * WORKERS / lanes, peers.call)  # of as many lanes as ours, one after the other
+    found[THEIRS] = StepMethod(STEPS * WORKERS / lanes, peers.call)  # scaled to our number of lanes
     return found
 
 
 def physics(env: Any, lanes: int) -> StepMethod:
-    """MuJoCo's own batches of the same steps with random controls, on two threads: no observations, no new episodes."""
+    """Return MuJoCo's batches of the same steps with random controls on two threads, without observations or resets."""
     model, skip = env.model, env.frame_skip
     low, high = model.actuator_ctrlrange.T
     actions = np.random.default_rng(1).uniform(low, high, (lanes, STEPS, model.nu)).repeat(skip, axis=1)
@@ -126,7 +126,7 @@ def physics(env: Any, lanes: int) -> StepMethod:
 
 
 def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> dict[str, StepMethod]:
-    """`env.step` and `env.restarted` as one jitted call a step, and in one scan of them; f32, as users have it."""
+    """Return `env.step` and `env.restarted` as one jitted call per step, and in one scan; f32, as users have it."""
     env = carom.make_env(name, engine=engine, dtype="float32", **parameters)
     key = jax.random.key(0)
     begun = env.reset(key if lanes == 1 else jax.random.split(key, lanes))
@@ -149,7 +149,7 @@ def step_once(env: Environment, now: tuple[EnvState, jax.Array], action: jax.Arr
 
 
 def one(env: Any) -> StepMethod:
-    """A gymnasium.Env, as it is used: reset by the caller."""
+    """Return the way of a gymnasium.Env, which the caller resets."""
     space = env.action_space
     actions = list(draw_actions(space_of(space), STEPS, 1))
     env.reset(seed=0)
@@ -164,7 +164,7 @@ def one(env: Any) -> StepMethod:
 
 
 def many(envs: Any, steps: int) -> StepMethod:
-    """A gymnasium.vector.VectorEnv, which resets by itself."""
+    """Return the way of a gymnasium.vector.VectorEnv, which resets by itself."""
     actions = itertools.cycle(draw_actions(space_of(envs.single_action_space), STEPS, envs.num_envs))
     envs.reset(seed=0)
 
@@ -176,12 +176,12 @@ def many(envs: Any, steps: int) -> StepMethod:
 
 
 def space_of(space: Any) -> BoxSpace | Discrete:
-    """gymnasium's space as ours."""
+    """Convert gymnasium's space to ours."""
     return Discrete(int(space.n)) if hasattr(space, "n") else BoxSpace(tuple(space.low), tuple(space.high))
 
 
 def draw_actions(space: BoxSpace | Discrete, steps: int, lanes: int) -> np.ndarray:
-    """Actions (steps, lanes, ...), or (steps, ...) of one lane."""
+    """Draw actions (steps, lanes, ...), or (steps, ...) for one lane."""
     rng, shape = np.random.default_rng(1), (steps,) if lanes == 1 else (steps, lanes)
     if isinstance(space, Discrete):
         return rng.integers(space.n, size=shape)
@@ -189,7 +189,7 @@ def draw_actions(space: BoxSpace | Discrete, steps: int, lanes: int) -> np.ndarr
 
 
 def apart(name: str) -> float:
-    """Largest difference between the end states of a task's engines, relative to the largest entry."""
+    """Return the largest difference between the end states of a task's engines, relative to the largest entry."""
     ends = []
     for engine in carom.make_env(name).task.engines:
         env = carom.make_env(name, engine=engine, dtype="float64")
@@ -210,7 +210,7 @@ def _table(title: str, rates: dict[int, dict[str, float]]) -> Table:
 
 
 def _rows(rates: dict[int, dict[str, float]]) -> Iterator[list[str]]:
-    """A row a way, and how many times as fast ours are as the fastest of gymnasium's."""
+    """Yield a row for each way, and the ratios of our rates to the fastest of gymnasium."""
     names = list(dict.fromkeys(name for found in rates.values() for name in found))
     for name in names:
         yield [name, *(f"{found[name]:,.0f}" if name in found else "" for found in rates.values())]

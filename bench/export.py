@@ -1,5 +1,5 @@
-"""Worlds without Python: how long the export takes, how large it is, how soon and how fast it plays, and that it prints
-Python's hash, in C and in a browser; by random play (`play.c`), whether valgrind and gcc's sanitizers find anything."""
+"""Worlds without Python: time and size of the export, its start and frame times, and its hash against Python's, in C
+and in a browser. Random play (`play.c`) is checked by valgrind and gcc's sanitizers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from carom.tests.scenes.browser import BROWSER, LONG, chromium, said
 
 ALL = "everything"  # a world that has all functions
 SCENES = ("pool_break", "stack", "ragdoll", ALL)
-FRAMES = 300  # of 1/60 s: five seconds
+FRAMES = 300  # frames of 1/60 s: five seconds
 PLAY = Path(__file__).with_name("play.c")
 SANITIZERS = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
 SEED = 7
 
 
 def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
-    """Print a line for each scene; the exit status: whether all hashes are Python's, and nothing was found.
+    """Print a line for each scene. The exit status says whether all hashes are Python's and nothing was found.
 
-    checked: frames of random play with sanitizers, and a hundredth as many under valgrind.
+    checked: frames of random play with sanitizers; valgrind runs a hundredth as many.
     """
     print(f"{dtype}, {FRAMES} frames of 1/60 s; export in seconds, start and frames in milliseconds, size in megabytes")
     print(
@@ -66,7 +66,7 @@ def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
 
 
 def _in_browser(live: Live, name: str) -> bool:
-    """Print the line of the world's page; whether its hash is Python's."""
+    """Print the line of the world's page, and return whether its hash is Python's."""
     with tempfile.TemporaryDirectory() as folder:
         page, begin = Path(folder) / "page.html", perf_counter()
         export_page(live, page)
@@ -78,7 +78,7 @@ def _in_browser(live: Live, name: str) -> bool:
 
 
 def _check(live: Live, name: str, frames: int) -> bool:
-    """valgrind 3.19 does not know all of AVX's instructions, so code is for processors without it."""
+    """Check random play. valgrind 3.19 does not know all instructions of AVX, so code is for processors without it."""
     with tempfile.TemporaryDirectory() as folder:
         export_library(live, folder, name=name, cpu="x86-64-v2")
         ways = {"sanitizers": ([COMPILER, *SANITIZERS], [], frames)}

@@ -1,7 +1,7 @@
-"""Lanes on a GPU: whether its results are the CPU's, then how fast it is.
+"""Lanes on a GPU: a comparison of its results with the CPU's, then its speed.
 
-Imports nothing that a machine with a GPU may lack: jax, numpy and llvmlite are enough. Each scene has a process of its
-own: they compile side by side, and have the GPU one at a time. One that stands still is stopped, and the others go on.
+It imports nothing that a machine with a GPU may lack: jax, numpy and llvmlite are enough. Each scene has its own
+process: they compile in parallel, and use the GPU one at a time. One that hangs is stopped, and the others go on.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ LANES = (1024, 8192, 65536)
 
 FULL = 4096  # lanes: fewer take as long as these
 MOST_HELD = 30.0  # [s] time that the run of one scene may hold the GPU
-WHOLE = 400.0  # [s] a scene, the compiler's work included
+WHOLE = 400.0  # [s] limit for a scene, including compilation
 _LOCK = "CAROM_BENCH_LOCK"
 _ROW = "| {name} | {lanes} | {rate:.0f} | {ticks:.3g} | {memory:.1f} | {seconds:.3f} | {codes} |"
 
 
 def suite(scenes: list[str], sizes: tuple[int, ...], seconds: float, folder: Path | None, more: list[str]) -> int:
-    """Print a table of all scenes, and what is going on meanwhile. more: arguments of each scene's process. The exit
-    status says whether all answers were right."""
+    """Print progress, and a table of all scenes. The exit status says whether all results were right.
+
+    more: arguments of each scene's process.
+    """
     command = [sys.executable, "-u", "-m", "bench.run", "gpu", *more, "--duration", str(seconds)]
     command += ["--prepared", str(folder)] if folder else []
     sized = ["--sizes", *map(str, sizes)]
@@ -84,7 +86,7 @@ def _rows_of_process(name: str, command: list[str], environment: dict[str, str])
 
 
 def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None) -> int:
-    """One scene: a line of JSON behind a tab for each thing found."""
+    """Run one scene, and print a line of JSON after a tab for each result."""
     one = load_case(name, folder) if folder else case(name, seconds)
     with prepared.kernels_of(folder) as kernels:
         began = time.perf_counter()
@@ -113,12 +115,12 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
                 ticks=int(np.asarray(ran.stats.ticks, np.int64).sum()) / took, memory=used / 1024 / count,
                 codes={Code(int(c)).name: int(n) for c, n in zip(codes, numbers, strict=True)},
             )  # fmt: skip
-    _say(energy_gained=_energy_gain(one, first))  # [J], of a robot what its motors did
+    _say(energy_gained=_energy_gain(one, first))  # [J], for a robot the work of its motors
     return 0
 
 
 def _energy_gain(one: GpuCase, ran: Any) -> float:
-    """Energy gained by the lane that gained most [J], as the CPU computes it."""
+    """Return the energy gained by the lane that gained most [J], as the CPU computes it."""
     cpu = jax.devices("cpu")[0]
     with jax.default_device(cpu):
         model, *states = jax.device_put((one.model, one.lanes(CHECKED), ran.state), cpu)
@@ -149,8 +151,10 @@ def _on_cpu(one: GpuCase) -> list[np.ndarray]:
 
 
 def compare(ran: Any, answers: list[np.ndarray]) -> dict[str, Any]:
-    """Comparison with the CPU's results: how many have its bits; of the others the names, how many numbers differ, and
-    by how much."""
+    """Compare with the CPU's results.
+
+    Return how many have its bits; and for the others the names, how many numbers differ, and by how much.
+    """
     paths, differ = jax.tree_util.tree_leaves_with_path(ran), {}
     for (path, leaf), answer in zip(paths, answers, strict=True):
         mine = np.asarray(leaf)
@@ -164,7 +168,7 @@ def compare(ran: Any, answers: list[np.ndarray]) -> dict[str, Any]:
 def _lock_device() -> Iterator[None]:
     """Lock the GPU for this process; a process that holds it too long is stopped."""
     with open(os.environ.get(_LOCK, os.devnull)) as lock:
-        with contextlib.suppress(OSError):  # a device cannot be locked, and need not
+        with contextlib.suppress(OSError):  # a device file cannot be locked, and need not be
             fcntl.flock(lock, fcntl.LOCK_EX)
         faulthandler.dump_traceback_later(3 * MOST_HELD, exit=True, file=sys.__stderr__ or sys.stderr)
         yield

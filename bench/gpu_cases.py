@@ -1,4 +1,4 @@
-"""Runs for a GPU: scenes, how long, and lanes that differ. Imports nothing that a machine with a GPU may lack."""
+"""Runs for a GPU: scenes, durations, and lanes that differ. It imports nothing that a machine with a GPU may lack."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import numpy as np
 import carom
 from carom.scenes.library.registry import library_entry
 
-FIGURES = {  # names of `step_cases.CASES`: their files come with packages of others
+FIGURES = {  # names in `step_cases.CASES` of scenes whose files come with other packages
     "arm7 Euler": "arm7, Euler", "half_cheetah": "half_cheetah, driven", "ant": "ant, driven",
     "humanoid": "humanoid, driven", "solo12": "solo12, standing",
 }  # fmt: skip
 SCENES = ("arm7", "arm7 Euler", "stack", "pool_break", "ragdoll", "half_cheetah", "ant", "humanoid", "solo12")
 STEP = 1 / 240  # [s]
-SPREAD = 1e-3  # of velocities, between lanes
+SPREAD = 1e-3  # spread of velocities between lanes
 CHECKED = 64  # lanes that are compared with the CPU
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpuCase:
-    """keywords: of `carom.rollout`, `duration` [s] among them."""
+    """A scene and its run.  keywords: keywords of `carom.rollout`, including `duration` [s]."""
 
     name: str
     model: Any
@@ -37,7 +37,7 @@ class GpuCase:
         return carom.rollout(self.model, state, throw=False, **self.keywords)
 
     def lanes(self, count: int) -> Any:
-        """Lanes whose velocities differ: the same on every machine."""
+        """Return lanes whose velocities differ; they are the same on every machine."""
         many = carom.tile(self.state, count)
         draws = np.random.default_rng(count).normal(size=many.v.shape)
         return dataclasses.replace(many, v=many.v + jnp.asarray(SPREAD * draws, many.v.dtype))
@@ -54,7 +54,7 @@ def load_case(name: str, folder: Path) -> GpuCase:
 
 
 def case(name: str, seconds: float) -> GpuCase:
-    """One of FIGURES, a library scene, or a scene's file."""
+    """Return the case of one of FIGURES, a library scene, or a scene's file."""
     if name in FIGURES:
         from .step_cases import CASES
 

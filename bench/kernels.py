@@ -1,4 +1,4 @@
-"""Kernels, taken apart without a GPU: what they need, what a tick executes, and what that lets hope for."""
+"""Kernels analysed without a GPU: their resources, the instructions of a tick, and the predicted speed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .gpu_cases import GpuCase, case
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 SECONDS = 0.05
 
-# an H200: multiprocessors, instructions a cycle of each, cycles a second, bytes a second from its second cache
+# an H200: multiprocessors, instructions per cycle of each, cycles per second, bytes per second from its L2 cache
 H200 = 132 * 4 * 1.755e9, 5.5e12
-USED = 0.4  # of its instructions: between loads that are waited for, few programs issue more
-BYTES = 64  # of an access: half a line
+USED = 0.4  # part of its instructions: few programs that wait for loads issue more
+BYTES = 64  # bytes of an access: half a line
 
 
 def kernel_of(case: GpuCase) -> GpuKernel:
-    """Counts of the run of one lane."""
+    """Return the kernel of the run of one lane."""
     jaxpr = jax.make_jaxpr(case.run)(case.state).jaxpr
     programs = [e.params["program"] for e in equations(jaxpr) if e.primitive.name == "native"]
     kernel = max(programs, key=lambda p: len(p.avals)).kernel
@@ -32,12 +32,12 @@ def kernel_of(case: GpuCase) -> GpuKernel:
 
 
 def alike(one: GpuCase) -> bool:
-    """Return whether lanes go the same way through the program."""
+    """Return whether all lanes take the same path through the program."""
     return one.keywords.get("scheme", "exact") != "exact" and not one.model.topology.pairs
 
 
 def suite(scenes: list[str]) -> int:
-    """Print what NVIDIA's assembler says of each kernel, what a tick executes, and what that lets hope for."""
+    """Print the resources of each kernel by NVIDIA's assembler, the instructions of a tick, and the predicted speed."""
     from carom.tests.oracles import ptxas, warp
 
     print(f"arena: memory of a lane; ticks/s: predicted for an H200, {USED:g} of its instructions being issued")

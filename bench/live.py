@@ -1,8 +1,8 @@
-"""Frames of `carom.Live` as a game would play them: how long the longest take, and whether anything was compiled.
+"""Frames of `carom.Live` as a game would play them: times of the longest ones, and whether anything was compiled.
 
-One core, single precision, 60 Hz. The state is saved in every frame and the poses read, as a game with rollback does.
-A room has boxes in stacks of three, a door on a hinge, a capsule that walks about among them, and a ball that is shot
-at them every second. It is played as it comes, and on a budget.
+One core, single precision, 60 Hz. Every frame saves the state and reads the poses, as a game with rollback does. A room
+has boxes in stacks of three, a door on a hinge, a capsule that walks about among them, and a ball that is shot at them
+every second. It is played with and without a time budget.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy as np
 import carom
 from carom.scenes.live.world import Live
 
-FRAMES, AGAIN = 2000, 8  # of a run; that a game with rollback plays again in one
-BUDGET = 1e3 / 60  # [ms] a frame
+FRAMES, AGAIN = 2000, 8  # frames of a run; frames that a game with rollback plays again in one
+BUDGET = 1e3 / 60  # [ms] per frame
 
 
-HALF = 0.15  # of a box [m]
+HALF = 0.15  # half the side of a box [m]
 SHOT = carom.BodySpec("shot", (carom.Sphere(0.08),), mass=2.0, restitution=0.3)
 
 
 def room(boxes: int) -> Any:
-    """Stacks of three on a square, 0.9 m apart."""
+    """Build a room with stacks of three boxes on a square grid, 0.9 m apart."""
     b, side = carom.SceneBuilder(), int(np.ceil(np.sqrt(boxes / 3)))
     b.add_plane(friction=0.6)
     for k in range(boxes):
@@ -45,7 +45,7 @@ def room(boxes: int) -> Any:
 
 
 def play_room(world: Live, frame: int) -> None:
-    """Do what a game does before a frame: all of it follows from the state and the frame's number."""
+    """Do the work of a game before a frame: it depends only on the state and the frame's number."""
     angle = 2 * np.pi * frame / 600
     wide = 2.5 * np.array((np.cos(angle), np.sin(angle)))
     way = wide - world.pose("walker")[:2]
@@ -58,7 +58,7 @@ def play_room(world: Live, frame: int) -> None:
 
 
 def wall(plane: str | None) -> Any:
-    """A wall of fifteen boxes, five in the lowest row, a little apart."""
+    """Build a wall of fifteen boxes, five in the lowest row, with small gaps."""
     b = carom.SceneBuilder(plane=plane)
     b.add_plane(friction=0.6)
     for row in range(5):
@@ -97,7 +97,7 @@ SCENES: dict[str, tuple[Any, dict[str, Any], Any]] = {
 
 
 def suite(scenes: list[str], frames: int = FRAMES) -> int:
-    """Print a line for each scene; the exit status: whether nothing was compiled after the start."""
+    """Print a line for each scene. The exit status says whether nothing was compiled after the start."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     compiled: list[str] = []
@@ -135,7 +135,7 @@ def suite(scenes: list[str], frames: int = FRAMES) -> int:
 
 
 def _again(world: Live, saves: list[bytes]) -> float:
-    """Load a frame and play eight, the worst of some instants of the run [ms]."""
+    """Return the longest time to load a frame and play eight, from some instants of the run [ms]."""
     worst = 0.0
     for saved in saves[:: max(1, len(saves) // 50)]:
         begin = perf_counter()

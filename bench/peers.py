@@ -1,4 +1,4 @@
-"""Peers: the same work done by others. Each is imported where it is used, for nobody has to have all of them."""
+"""Peers: the same work done by other engines. Each is imported only where it is used, since all are optional."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scipy.spatial.transform import Rotation
 
 from .cases import Case, PairCase
 
-CONTACTS = 4  # asked for where shapes overlap, as many as Carom returns
+CONTACTS = 4  # contacts requested if shapes overlap, as many as Carom returns
 
 
 class PinocchioBatch:
-    """`abaInParallel` over a case's states, in Pinocchio's conventions and column-major as it wants them."""
+    """`abaInParallel` over a case's states, in Pinocchio's conventions and column-major."""
 
     def __init__(self, case: Case) -> None:
         from carom.tests.oracles.pinocchio_model import Oracle
@@ -33,7 +33,7 @@ class PinocchioBatch:
         return self.oracle.q(q), T @ v, np.linalg.solve(T.T, tau)
 
     def run(self, threads: int) -> None:
-        """Accelerations of the whole batch into self.a."""
+        """Compute the accelerations of the whole batch in self.a."""
         import pinocchio as pin
 
         if threads not in self.pools:
@@ -42,7 +42,7 @@ class PinocchioBatch:
         batched_aba(threads, self.pools[threads], self.q, self.v, self.tau, self.a)
 
     def accelerations(self) -> np.ndarray:
-        """The result of the last run in Carom's conventions (lanes, nv)."""
+        """Return the result of the last run in Carom's conventions (lanes, nv)."""
         lanes = zip(self.states[0], self.states[1], self.a.T, strict=True)
         return np.array(
             [np.linalg.solve(self.oracle.T(q), a - self.oracle.a(q, v, np.zeros_like(v))) for q, v, a in lanes]
@@ -50,10 +50,10 @@ class PinocchioBatch:
 
 
 class FclPairs:
-    """FCL's loop over a case's placements, through python-fcl; objects have their poses beforehand.
+    """FCL's loop over a case's placements, through python-fcl; poses of objects are set beforehand.
 
-    To know what a row of `carom.detect` tells one has to ask FCL for the distance with the nearest points, and where
-    it says that the shapes overlap, for contacts with their depths.
+    The data of a row of `carom.detect` need FCL's distance with the nearest points, and, if the shapes overlap, its
+    contacts with their depths.
     """
 
     def __init__(self, case: PairCase, sample: int) -> None:
@@ -71,7 +71,7 @@ class FclPairs:
         self.gaps: list[float] = []
 
     def run(self) -> None:
-        """All placements; their distances [m] into self.gaps, not positive where FCL says overlap."""
+        """Compute all placements, with their distances [m] in self.gaps; they are not positive if FCL finds overlap."""
         fcl, distance, contacts = self.fcl, self.distance, self.contacts
         gaps = []
         for a, b in self.objects:
@@ -82,14 +82,14 @@ class FclPairs:
         self.gaps = gaps
 
     def calls(self) -> int:
-        """Number of calls of FCL by `run`."""
+        """Return the number of calls of FCL by `run`."""
         self.run()
         return len(self.gaps) + sum(gap <= 0 for gap in self.gaps)
 
     def cheapest(self) -> None:
         """Make python-fcl's cheapest call once for each placement: whether two balls far apart meet.
 
-        The time it takes is nearly all Python's, and is in every call.
+        Its time is nearly all Python's overhead, which every call has.
         """
         fcl, contacts = self.fcl, self.contacts
         a, b = self.far
@@ -98,14 +98,14 @@ class FclPairs:
 
 
 def _object_at(geometry: Any, pose: np.ndarray) -> Any:
-    """An object at a pose (7,): position [m] and quaternion, which FCL too has w first."""
+    """Return an object at a pose (7,): position [m] and quaternion, w first as in FCL."""
     import fcl
 
     return fcl.CollisionObject(geometry, fcl.Transform(pose[3:], pose[:3]))
 
 
 def _geometry(model: Any, shape: int) -> Any:
-    """FCL's shape for one of a model's, whose frame must be that of its body."""
+    """Return FCL's shape for a shape of a model, whose frame must be that of its body."""
     import fcl
 
     topology, x = model.topology, np.asarray(model.shape_size, np.float64)[shape]
@@ -124,22 +124,22 @@ def _geometry(model: Any, shape: int) -> Any:
     return makers[kind]()
 
 
-BOUNCE = 10  # steps a bounce takes in MuJoCo, whose contacts are springs: restitution is then right to 0.02
+BOUNCE = 10  # steps of a bounce in MuJoCo, whose contacts are springs: restitution is then right to 0.02
 PIECE = 256  # steps of a rollout whose states are kept at a time
 
 
 class MujocoWorld:
-    """MuJoCo's `mj_step` of a scene of trees and planes, its solver as it comes, one thread; `rollout` of many.
+    """MuJoCo's `mj_step` of a scene of trees and planes, with its default solver, on one thread; `rollout` of many.
 
-    Where contacts bounce, theirs is the spring and damper that gives the same restitution back in `BOUNCE` steps.
-    States come and go as q (..., nq) and v (..., nv) in Carom's conventions.
+    Contacts that bounce have the spring and damper with the same restitution in `BOUNCE` steps. States are q (..., nq)
+    and v (..., nv) in Carom's conventions.
     """
 
     def __init__(self, model: Any, h: float, integrator: str = "Euler", file: Path | None = None) -> None:
-        """file: MJCF that the model was read from; it is run as it is, with its own steps and integrator."""
+        """Set up the world.  file: MJCF file of the model; it is run unchanged, with its own steps and integrator."""
         import mujoco as module
 
-        self.mujoco: Any = module  # its stubs miss the compiled names
+        self.mujoco: Any = module  # its stubs lack the compiled names
         self.torques: np.ndarray | None = None  # (steps, nv)
         self.done = 0
         model = jax.tree.map(lambda x: np.array(x, np.float64), model)
@@ -183,11 +183,11 @@ class MujocoWorld:
                 self.model.jnt_range[joint] = model.lower[dof], model.upper[dof]
 
     def start(self, q: np.ndarray, v: np.ndarray) -> None:
-        """The state from which `run` begins: q (nq,), v (nv,)."""
+        """Set the state from which `run` starts: q (nq,), v (nv,)."""
         self.first = q[self.maps.q_of], self.maps.T(q) @ v
 
     def drive(self, torques: np.ndarray, each: int) -> None:
-        """Set torques (frames, nv) along the joints, each for `each` steps, from the start of a run on."""
+        """Set torques (frames, nv) along the joints, each for `each` steps, from the start of a run."""
         self.torques = np.repeat(torques, each, 0)
 
     def run(self, steps: int) -> None:
@@ -198,7 +198,7 @@ class MujocoWorld:
         self.advance(steps)
 
     def advance(self, steps: int) -> None:
-        """Run a number of steps more."""
+        """Run a number of further steps."""
         if self.torques is None:
             return self.mujoco.mj_step(self.model, self.data, nstep=steps)
         for torque in self.torques[self.done : self.done + steps]:
@@ -207,17 +207,17 @@ class MujocoWorld:
         self.done += steps
 
     def trajectory(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (steps + 1, nq) and velocities (steps + 1, nv) from the start on."""
+        """Return coordinates (steps + 1, nq) and velocities (steps + 1, nv) from the start."""
         return record_states(self, steps)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
-        """q (nq,) and v (nv,) as they are now."""
+        """Return the present q (nq,) and v (nv,)."""
         q = np.empty(len(self.maps.q_of))
         q[self.maps.q_of] = self.data.qpos
-        return q, self.maps.T(q).T @ self.data.qvel  # T turns, and sorts
+        return q, self.maps.T(q).T @ self.data.qvel  # T rotates and reorders
 
     def batch(self, q: np.ndarray, v: np.ndarray, steps: int, threads: int) -> Any:
-        """A function that runs lanes (lanes, nq), (lanes, nv) from these states by `rollout`."""
+        """Return a function that runs lanes (lanes, nq), (lanes, nv) from these states by `rollout`."""
         first = np.array([[0, *x[self.maps.q_of], *(self.maps.T(x) @ y)] for x, y in zip(q, v, strict=True)])
         data = [self.mujoco.MjData(self.model) for _ in range(threads)]
         pool = batches(threads)
@@ -239,15 +239,17 @@ class MujocoWorld:
 
 
 def batches(threads: int) -> Any:
-    """The function that runs MuJoCo's batches on a number of threads."""
+    """Return the function that runs MuJoCo's batches on a number of threads."""
     from mujoco.rollout import Rollout
 
     return Rollout(nthread=threads)
 
 
 class SameOrder:
-    """Maps of a model that was read from MJCF: q is qpos, and v is qvel except for free joints, whose velocities are
-    angular first, and all in world axes. As those of `Oracle`."""
+    """Maps of a model that was read from MJCF, as those of `Oracle`.
+
+    q is qpos, and v is qvel except for free joints, whose velocities are angular first and in world axes.
+    """
 
     def __init__(self, topology: Any) -> None:
         self.q_of, self.nv = np.arange(topology.nq), topology.nv
@@ -255,7 +257,7 @@ class SameOrder:
         self.free = [(q0, v0) for joint, q0, v0 in starts if joint == "floating"]
 
     def T(self, q: np.ndarray) -> np.ndarray:
-        """qvel = T v."""
+        """Return T, with qvel = T v."""
         T = np.eye(self.nv)
         for q0, v0 in self.free:
             rotation = Rotation.from_quat(q[q0 + 3 : q0 + 7], scalar_first=True).as_matrix()
@@ -272,11 +274,11 @@ def mutual(topology: Any) -> bool:
 
 
 def materials(model: Any) -> list[tuple[float, float]]:
-    """Friction and restitution of each shape. Where the world is met, the world's count: they must be alike for all."""
+    """Return friction and restitution of each shape. In contacts with the world the world's count, one for all."""
     moves = np.array(model.topology.shape_links) >= 0
     pairs = np.array(model.topology.pairs, int).reshape(-1, 2)
     numbers = np.stack([model.pair_friction, model.pair_restitution], -1)
-    own = np.tile((0.0, 1.0), (len(moves), 1))  # such that the greater friction and the smaller restitution count
+    own = np.tile((0.0, 1.0), (len(moves), 1))  # the greater friction and the smaller restitution count
     for shapes, others in (pairs.T, pairs.T[::-1]):
         counts = ~moves[shapes] | moves[others]
         own[shapes[counts]] = numbers[counts]
@@ -287,15 +289,18 @@ def materials(model: Any) -> list[tuple[float, float]]:
 
 
 def _spring(e: float, h: float) -> tuple[float, float]:
-    """solref of a contact with restitution e, at steps h [s]: stiffness and damping [1/s^2, 1/s] of half a swing."""
+    """Return solref of a contact with restitution e for steps h [s].
+
+    It holds stiffness and damping of half a swing [1/s^2, 1/s].
+    """
     if e == 0:
-        return 0.02, 1.0  # MuJoCo's own
+        return 0.02, 1.0  # MuJoCo's default
     rate, lost = math.pi / (BOUNCE * h), -math.log(e)
     return -(rate**2 + (lost / (BOUNCE * h)) ** 2), -2 * lost / (BOUNCE * h)
 
 
 def record_states(world: Any, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """q and v of a world at its start and after each of so many steps."""
+    """Return q and v of a world at its start and after each step."""
     world.run(0)
     rows = [world.state()]
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""Planar chains: what the recursion costs from 4 to 256 joints, beside the general tree and Pinocchio."""
+"""Planar chains: the cost of the recursion for 4 to 256 joints, compared with the general tree and Pinocchio."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .timing import compile_seconds, in_turn
 
 SIZES = (4, 8, 16, 32, 64, 128, 256)
 TREES = 16  # joints of the longest chain to compile as a tree: a program without loops
-SAMPLE = 64  # lanes that Pinocchio is given: its time a lane does not depend on their number
+SAMPLE = 64  # lanes that Pinocchio computes: its time per lane does not depend on their number
 AGREEMENT = 1e-8  # worst lane, relative to its largest angular acceleration
 COLUMNS = {
     "one I": "part I, one chain",
@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 def cpu(lanes: int, rounds: int, path: str | None) -> int:
-    """Print the table, f64; the exit status says whether the physics agreed. path: of a plot, .svg or .png."""
+    """Print the table, f64; the exit status says whether the physics agreed. path: a plot to write, .svg or .png."""
     console = Console(width=120)
     table = Table(**STYLE, title="chains hung by joint 0, f64, one device: us a chain, the best round")
     for column in ("joints", "compile s", *COLUMNS, "pin / many I", "difference"):
@@ -65,9 +65,9 @@ def cpu(lanes: int, rounds: int, path: str | None) -> int:
 
 
 def one_size(n: int, lanes: int, rounds: int) -> tuple[dict[str, float], float, float]:
-    """us a chain by column, seconds to compile part I for all lanes, and the difference from Pinocchio.
+    """Return us per chain by column, seconds to compile part I for all lanes, and the difference from Pinocchio.
 
-    Of the best of many short rounds: the slope is asked for, and other work on the machine only adds.
+    Times are the best of many short rounds, since other work on the machine only adds time.
     """
     chain, many, case = chains(n, lanes)
     one = chain_state(chain, case.q[0], case.v[0])
@@ -95,7 +95,7 @@ def one_size(n: int, lanes: int, rounds: int) -> tuple[dict[str, float], float, 
     us = {name: t.best / each.get(name, lanes) * 1e6 for name, t in timed.items()}
     few = slice(0, 4)
     first = ChainState(many.x[few], many.v[few], many.t[few], many.stuck[few], many.shut[few])
-    mine, true = np.asarray(chain_angular(chain, first, a[few])), peer.a.T[few]  # a tree of revolutes: its q is ours
+    mine, true = np.asarray(chain_angular(chain, first, a[few])), peer.a.T[few]  # a tree of revolutes has the same q
     return us, seconds, float((np.abs(mine - true).max(1) / np.abs(true).max(1)).max())
 
 
@@ -105,7 +105,7 @@ def evaluate(chain: Chain, state: ChainState) -> Any:
 
 
 def chains(n: int, lanes: int) -> tuple[Chain, ChainState, Case]:
-    """A chain hung by joint 0 at random states, and the same as a tree of revolute joints."""
+    """Return a chain hung by joint 0 at random states, and the same as a tree of revolute joints."""
     rng = np.random.default_rng(n)
     mass, length = rng.uniform(0.5, 2, n), rng.uniform(0.5, 1.5, n - 1)
     nothing, never, wide = jnp.zeros(n), jnp.zeros(n, bool), jnp.full(n, jnp.inf)
@@ -130,7 +130,7 @@ def chains(n: int, lanes: int) -> tuple[Chain, ChainState, Case]:
 
 
 def line(us: dict[int, float]) -> tuple[float, float, float]:
-    """us = start + slope n with the least relative errors, and the worst of them."""
+    """Fit us = start + slope n with the least relative errors, and return both and the worst error."""
     n, y = np.array(list(us)), np.array(list(us.values()))
     start, slope = np.linalg.lstsq(np.stack([1 / y, n / y], 1), np.ones(len(n)), rcond=None)[0]
     return start, slope, float(np.abs((start + slope * n) / y - 1).max())

@@ -1,7 +1,7 @@
-"""Work that can be done without the GPU, ahead of the minutes in which there is one: kernels assembled for it, and
-the CPU's answers, in a folder to take along.
+"""Work that is done without the GPU, before one is available: kernels assembled for it, and the CPU's results, in a
+folder.
 
-Kernels are known by their text: where another version of jax writes another one, the driver compiles as usual.
+Kernels are identified by their text: if another version of jax writes another text, the driver compiles as usual.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def answers(name: str, folder: Path) -> list[np.ndarray]:
 
 @contextlib.contextmanager
 def kernels_of(folder: Path | None) -> Iterator[dict[str, bool]]:
-    """Meanwhile kernels that the folder has are not compiled. Yields of each kernel whether it came from there."""
+    """Use the folder's kernels in this context instead of compiling them; yield whether each came from there."""
     ready: dict[str, bool] = {}
     if folder is None:
         yield ready
@@ -90,7 +90,7 @@ def kernels_of(folder: Path | None) -> Iterator[dict[str, bool]]:
 
 @contextlib.contextmanager
 def _caught() -> Iterator[dict[str, bytes]]:
-    """Kernels that are lowered meanwhile, their text and their PTX; none is loaded."""
+    """Yield text and PTX of the kernels that are lowered in this context; none is loaded."""
     texts: dict[str, bytes] = {}
     make, register = code.ptx_of, GpuKernel.register
 

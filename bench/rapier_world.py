@@ -14,15 +14,15 @@ from .peers import materials, mutual, record_states
 class RapierWorld:
     """rapier3d's step of the same scenes, one thread, bodies kept awake.
 
-    Joints are in reduced coordinates, which keep what Carom's and MuJoCo's keep. Its joints by impulses are faster (a
-    ragdoll's step 5 times), but drift apart and have no armature.
+    Joints are in reduced coordinates, which hold as exactly as Carom's and MuJoCo's. Its joints by impulses are faster
+    (a ragdoll's step 5 times), but drift apart and have no armature.
     """
 
     def __init__(self, model: Any, h: float) -> None:
         self.model, self.h = jax.tree.map(lambda x: np.array(x, np.float64), model), h
 
     def start(self, q: np.ndarray, v: np.ndarray) -> None:
-        """A world in this state; `run` begins with a copy of it."""
+        """Set the state; `run` starts with a copy of it."""
         import rapier3d as rapier
 
         self.world, self.handles = _rapier_world(rapier, self.model, self.h, q, v)
@@ -35,20 +35,20 @@ class RapierWorld:
         self.advance(steps)
 
     def advance(self, steps: int) -> None:
-        """Run a number of steps more."""
+        """Run a number of further steps."""
         step = self.world.step
         for _ in range(steps):
             step()
 
     def trajectory(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (steps + 1, nq) and velocities (steps + 1, nv) from the start on."""
+        """Return coordinates (steps + 1, nq) and velocities (steps + 1, nv) from the start."""
         return record_states(self, steps)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
-        """q (nq,) and v (nv,) as they are now, from the bodies' poses and velocities."""
+        """Return the present q (nq,) and v (nv,), from the bodies' poses and velocities."""
         model, topology = self.model, self.model.topology
         q, v = np.zeros(topology.nq), np.zeros(topology.nv)
-        rotations, spins = [Rotation.identity()], [np.zeros(3)]  # of the links; the world is the last
+        rotations, spins = [Rotation.identity()], [np.zeros(3)]  # of the links; the world is last
         for link, (joint, parent) in enumerate(zip(topology.joints, topology.parents, strict=True)):
             body = self.world.rigid_bodies[self.handles[link]]
             r = body.rotation
@@ -70,7 +70,7 @@ class RapierWorld:
 
 
 def _rapier_world(rapier: Any, model: Any, h: float, q: np.ndarray, v: np.ndarray) -> tuple[Any, list[Any]]:
-    """A world of a model (numpy, f64) in a state q (nq,), v (nv,), and the handles of its links' bodies."""
+    """Return a world of a model (numpy, f64) in a state q (nq,), v (nv,), and the handles of its links' bodies."""
     topology, world = model.topology, rapier.PhysicsWorld(gravity=_floats(model.gravity))
     world.integration_parameters.dt = h
     shapes: dict[int, list[Any]] = {link: [] for link in range(-1, topology.n_links)}
@@ -103,7 +103,7 @@ def _rapier_world(rapier: Any, model: Any, h: float, q: np.ndarray, v: np.ndarra
 
 
 def _set_joints(world: Any, model: Any, handles: list[Any], q: np.ndarray, v: np.ndarray) -> None:
-    """Coordinates, velocities, armature and damping of the joints of bodies that have some."""
+    """Set coordinates, velocities, armature and damping of the joints of bodies that have some."""
     topology = model.topology
     for link, joint in enumerate(topology.joints):
         if (where := world.multibody_joints.rigid_body_link(handles[link])) is None:
@@ -131,7 +131,7 @@ def _set_joints(world: Any, model: Any, handles: list[Any], q: np.ndarray, v: np
 
 
 def _joint(rapier: Any, model: Any, link: int) -> Any:
-    """A link's joint; the axis of a revolute one is the x axis of both of its frames."""
+    """Return a link's joint; the axis of a revolute one is the x axis of both of its frames."""
     joint = model.topology.joints[link]
     mask, along = rapier.JointAxesMask, Rotation.identity()
     if joint == "revolute":

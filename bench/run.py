@@ -1,7 +1,7 @@
-"""`python -m bench.run SUITE`: tables, every figure beside its peer's.
+"""`python -m bench.run SUITE`: tables that compare every figure with its peer's.
 
-Machine code of our own runs on all cores as jax comes, with one CPU device. Where XLA's programs are timed by the
-batch, two devices are configured, as a user would who wants both cores; the single-device columns use one.
+Our own machine code runs on all cores with jax's default of one CPU device. If batches of XLA's programs are timed, two
+devices are configured, as by a user who wants both cores; the single-device columns use one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROUNDS = {
     "envs": 5, "bits": 1, "export": 1, "scale": 2, "kernels": 1, "gpu": 1,
 }  # fmt: skip
 LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
-SINGLE = ("dynamics", "step", "live", "scale")  # of one CPU device
+SINGLE = ("dynamics", "step", "live", "scale")  # suites with one CPU device
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_enable_compilation_cache", False)  # compile times are cold
-    os.environ.setdefault("CAROM_CACHE", "off")  # and so is code of our own
+    os.environ.setdefault("CAROM_CACHE", "off")  # and so are those of our own code
     if options.suite in ("kernels", "gpu"):
         jax.config.update("jax_enable_x64", options.dtype == "f64")
     if options.device == "cpu" and (options.suite != "gpu" or options.prepare):

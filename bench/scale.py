@@ -1,8 +1,8 @@
 """Growth of the cost of a simulated second: with bodies that never meet, with bodies in a heap, in a stack, with lanes.
 
-Every line has MuJoCo's of the same bodies beside it, on one thread; of lanes, its `rollout` on a thread a core.
-Carom's steps are at most STEP; MuJoCo's are as long, except where things bounce or lie in heaps, where it needs SHORT.
-Heaps come down in windows of SHORT, where events are not that far apart.
+Every line is compared with MuJoCo's of the same bodies, on one thread; for lanes, its `rollout` on a thread per core.
+Carom's steps are at most STEP; MuJoCo's have the same length, except that it needs SHORT if bodies bounce or lie in
+heaps. Heaps come down in windows of SHORT if events are closer.
 """
 
 from __future__ import annotations
@@ -26,13 +26,20 @@ from .peers import MujocoWorld
 from .timing import in_turn
 
 SHORT = 1e-3  # [s]
-SECONDS = 60.0  # of a run by any of the two, after which a curve ends
+SECONDS = 60.0  # [s] a curve ends after a run of either that takes longer
 
 
 @dataclass(frozen=True)
 class Curve:
-    """scene: of a size.  sizes: what grows.  duration [s].  step: MuJoCo's [s].  lanes: whether these grow.
-    window: of Carom [s]; None: it follows every event."""
+    """A curve of cost over size.
+
+    scene: size -> the scene.
+    sizes: numbers of bodies or lanes.
+    duration: simulated time [s].
+    step: MuJoCo's step [s].
+    lanes: whether lanes grow, not bodies.
+    window: Carom's window [s]; None: it locates every event.
+    """
 
     scene: Callable[[int], Any]
     sizes: tuple[int, ...]
@@ -43,7 +50,7 @@ class Curve:
 
 
 def _balls(n: int) -> Any:
-    """Far from each other, from heights that all differ."""
+    """Build a scene of balls far from each other, at different heights."""
     b, side = carom.SceneBuilder(), int(np.ceil(np.sqrt(n)))
     b.add_plane(restitution=0.9, friction=0.0)
     for k in range(n):
@@ -53,7 +60,7 @@ def _balls(n: int) -> Any:
 
 
 def _heap(shape: Any, size: float, n: int) -> Any:
-    """Dropped in layers of a square, each a little off the one below."""
+    """Build a scene of bodies dropped in square layers, each a little displaced from the one below."""
     b, side, rng = carom.SceneBuilder(), max(2, int(np.ceil(n ** (1 / 3)))), np.random.default_rng(0)
     b.add_plane(friction=0.5)
     for k in range(n):
@@ -77,7 +84,10 @@ CURVES: dict[str, Curve] = {
 
 
 def suite(names: list[str], rounds: int, path: str | None) -> int:
-    """Print a table for each curve; path: of a plot, .svg or .png. The exit status: whether all runs went well."""
+    """Print a table for each curve. The exit status says whether all runs went well.
+
+    path: a plot to write, .svg or .png.
+    """
     right, found = True, {}
     for name in names:
         curve = CURVES[name]
@@ -104,7 +114,7 @@ def suite(names: list[str], rounds: int, path: str | None) -> int:
 def _row(
     curve: Curve, n: int, rounds: int, before: list[tuple[int, float, float]]
 ) -> tuple[str, tuple[int, float, float], bool]:
-    """A line; n and the seconds of Carom and MuJoCo; whether the run went well."""
+    """Return a line; n and the seconds of Carom and MuJoCo; and whether the run went well."""
     model, state = carom.compile_scene(curve.scene(n))
     lanes = n if curve.lanes else 1
     first = state
@@ -127,7 +137,7 @@ def _row(
     mine, theirs = (timed[who].median for who in ("Carom", "MuJoCo"))
     ticks, codes = np.atleast_1d(np.asarray(result.stats.ticks)), np.atleast_1d(np.asarray(result.code))
     contacts = int(np.max(np.asarray(result.stats.contacts)))
-    # the cost of one more, against what one cost before
+    # ratio of the cost per body or lane to that of the size before
     grown = mine / before[-1][1] / (n / before[-1][0]) if before else 1.0
     well = bool((codes < LEAST_GRAVE).all())
     simulated = lanes * curve.duration

@@ -1,4 +1,4 @@
-"""Time of a tick by its stages: these are, as integrators/step.py has them, compiled apart and timed in mid-run."""
+"""Time of a tick by its stages: those of integrators/step.py, compiled separately and timed in mid-run."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from .step_cases import CASES, FRAME, StepCase
 from .timing import compile_seconds, in_turn
 
 LANES = (1, 64)
-TICKS = 8  # that are timed, one after another in mid-run
-PATIENCE = 4000  # ticks to get there
-FRAMES, EVENTS = 60, 64  # of the record that is written
+TICKS = 8  # ticks that are timed, one after another in mid-run
+PATIENCE = 4000  # most ticks before these
+FRAMES, EVENTS = 60, 64  # frames and events of the record that is written
 
 
 def _no_drive(*_: Any) -> Drive:
-    """The drive of the scene: nothing acts from outside."""
+    """Return the drive of the scene, without motor commands and external forces."""
     return Drive()
 
 
 def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
-    """Each from what its arguments name: a result of a stage before it, or what there is at first."""
+    """Return the stages by name. Arguments are named after results of earlier stages, or after the initial values."""
 
     def try_step(model: Any, lane: Any, max_dt: Any) -> Any:
         return propose(rules, model, lane, *step_to_try(lane, max_dt))
@@ -103,7 +103,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
 
 
 def profile(scenes: list[str], sizes: list[int], dtypes: list[str], rounds: int) -> int:
-    """Print the stages of each scene; the exit status: whether together they do what the tick does."""
+    """Print the stages of each scene. The exit status says whether together they give the result of the tick."""
     right = True
     for name in scenes:
         if CASES[name].middle:
@@ -175,7 +175,7 @@ def _each(run: Any, given: list[tuple[Any, ...]]) -> list[Any]:
 
 
 def _agree(lanes: list[Lane], samples: list[dict[str, Any]]) -> bool:
-    """Return whether velocities agree, to the rounding of programs that are cut differently."""
+    """Return whether velocities agree, up to the rounding of programs that are divided differently."""
     close = {"float32": 1e-3, "float64": 1e-7}
     return all(
         np.allclose(lane.ready.state.v, x["select"].ready.state.v, rtol=0, atol=close[lane.ready.state.v.dtype.name])

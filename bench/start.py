@@ -1,10 +1,10 @@
-"""Starts: what goes by until a scene's first frame is there, the first time and the second, beside XLA and peers.
+"""Start times: the time until a scene's first frame, the first time and the second, compared with XLA and peers.
 
-Each figure is a process of its own, from its begin to its end, which is where the first frame is there. Cold: in an
-empty CAROM_CACHE; second: in the same folder once more. jax keeps no compiled programs, except for `carom run`,
-which asks it to: these are in that folder too. Python's bytecode is kept beside the sources, as it is wherever
-PYTHONDONTWRITEBYTECODE is not set (half a second a process), and is there before the first figure.
-The child processes run this file too: what they import counts, so imports are inside.
+Each figure is a separate process, which ends at the first frame. Cold: in an empty CAROM_CACHE; second: in the same
+folder again. jax keeps no compiled programs, except for `carom run`, which requests it: these are in that folder too.
+Python's bytecode is kept beside the sources, as it is if PYTHONDONTWRITEBYTECODE is not set (half a second per
+process), and exists before the first figure. The child processes run this file too, and their imports count, so
+imports are inside functions.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ("engine", "collision", "contact", "integrators", "scenes", "bench")
 SCENES = ("bouncing_ball", "pool_break", "stack", "ragdoll")
-COMMANDS = ("bouncing_ball", "pool_break")  # that `carom run` plays
-BOXES, SPARE = "stack", {"box0": 4}  # of the live world
+COMMANDS = ("bouncing_ball", "pool_break")  # scenes that `carom run` plays
+BOXES, SPARE = "stack", {"box0": 4}  # scene and pool of the live world
 FRAME = 1 / 60  # [s]
-LIMIT = 420.0  # [s] after which a start is given up: XLA's take minutes where the machine is busy
-LINE = 2.0  # [s] from which a start is worth a line where lines stay
+LIMIT = 420.0  # [s] after which a start is stopped: XLA's take minutes if the machine is busy
+LINE = 2.0  # [s] after which a start prints a line if stderr is no terminal
 COLUMNS = ("cold", "second", "XLA, cold", "MuJoCo", "rapier3d")
 
 
 class Spent(NamedTuple):
-    """cpu: user's and system's.  wall.  [s]"""
+    """Times of a process.  cpu: user and system time [s].  wall: wall-clock time [s]."""
 
     cpu: float
     wall: float
 
 
 def suite(scenes: str, xla: bool, peers: bool) -> int:
-    """Print a line for each scene with this in its name; the exit status: whether all that was started ran."""
+    """Print a line for each scene with this text in its name. The exit status says whether all processes ran."""
     columns = [x for x in COLUMNS if (xla or "XLA" not in x) and (peers or x not in ("MuJoCo", "rapier3d"))]
     rows: list[tuple[str, str, str]] = [("first frame", "rollout", name) for name in SCENES]
     rows += [("carom run", "command", name) for name in COMMANDS] + [("carom.Live, pool", "live", BOXES)]
@@ -59,7 +59,7 @@ def suite(scenes: str, xla: bool, peers: bool) -> int:
 
 
 def _row(way: str, name: str, columns: Sequence[str]) -> dict[str, Spent | None]:
-    """The value of each column that this row has."""
+    """Return the value of each column that this row has."""
     spent: dict[str, Spent | None] = {}
     with tempfile.TemporaryDirectory() as folder:
         for column in columns[:2]:
@@ -73,7 +73,7 @@ def _row(way: str, name: str, columns: Sequence[str]) -> dict[str, Spent | None]
 
 
 def time_process(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
-    """Time that a process of this file takes; None if it failed, infinite where it was stopped at LIMIT."""
+    """Return the time of a process of this file; None if it failed, infinite if it was stopped at LIMIT."""
     surroundings = {**os.environ, "CAROM_CACHE": folder, "XDG_CACHE_HOME": folder, "JAX_PLATFORMS": "cpu"}
     for name in ("JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE"):
         surroundings.pop(name, None)
@@ -94,7 +94,7 @@ def time_process(what: str, arguments: Sequence[str], folder: str) -> Spent | No
 
 
 def _wait(child: subprocess.Popen[bytes], what: str, begin: float) -> Any:
-    """Resources that the process has used when it ends; None if it had to be stopped. Its time is shown on stderr."""
+    """Wait, and return the resources that the process used; None if it was stopped. Its time is shown on stderr."""
     said, terminal = 0.0, sys.stderr.isatty()
     while True:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
@@ -124,7 +124,7 @@ def _cell(spent: Spent | None) -> str:
 
 
 def _peer_files(name: str, folder: Path) -> dict[str, Path]:
-    """The same scene as a file of each: MuJoCo's XML, which it compiles; rapier3d's snapshot."""
+    """Write the scene as a file for each peer: MuJoCo's XML, which it compiles; rapier3d's snapshot."""
     import numpy as np
 
     import carom
@@ -143,7 +143,7 @@ def _peer_files(name: str, folder: Path) -> dict[str, Path]:
     return files
 
 
-# -- what a child process does ---------------------------------------------------------------------------------------
+# -- work of a child process -----------------------------------------------------------------------------------------
 
 
 def _rollout(name: str) -> None:
@@ -174,7 +174,7 @@ def _live(name: str) -> None:
 def _mujoco(path: str) -> None:
     import mujoco as module
 
-    mujoco: Any = module  # its stubs miss the compiled names
+    mujoco: Any = module  # its stubs lack the compiled names
     model = mujoco.MjModel.from_xml_path(path)
     mujoco.mj_step(model, mujoco.MjData(model))
 
@@ -201,8 +201,8 @@ def _run(way: str, name: str, xla: str = "") -> None:
 if __name__ == "__main__":
     try:
         _run(*sys.argv[1:])
-    except SystemExit as ended:  # of a command
+    except SystemExit as ended:  # from a command
         if ended.code:
             raise
     sys.stdout.flush()
-    os._exit(0)  # the frame is there: what Python does at its end is not waited for
+    os._exit(0)  # the frame is done: Python's cleanup does not count

@@ -1,7 +1,7 @@
-"""Steps: simulated seconds a second of whole runs, their ticks and what they are worth, beside MuJoCo's and rapier3d's.
+"""Steps: simulated seconds per second of whole runs, their ticks and quality, compared with MuJoCo and rapier3d.
 
-"By CPU" is the ratio of simulated seconds a CPU second, of all threads: other programs take their share of the clock.
-Prints plain lines, for it runs on a machine with a GPU too, where there are neither peers nor rich.
+"By CPU" is the ratio of simulated seconds per CPU second of all threads, which does not depend on other programs.
+It prints plain lines, since it also runs on a machine with a GPU, without peers and rich.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from .step_cases import CASES, QUALITIES, Measured, Run, StepCase
 from .timing import in_turn, left_to_xla, wait
 
 LANES = (1, 1024)
-WATCHED = 16  # lanes of a batch whose frames are looked at
-FEW = 64  # lanes that MuJoCo runs of a batch: how many there are does not change its speed
-THREADS = 2  # on which it runs them
+WATCHED = 16  # lanes of a batch whose frames are checked
+FEW = 64  # lanes of a batch that MuJoCo runs: their number does not change its speed
+THREADS = 2  # threads on which it runs them
 OURS, XLA = "Carom", "XLA"
 
 
 def suite(
     scenes: list[str], sizes: list[int], dtypes: list[str], duration: float | None, rounds: int, peers: bool, xla: bool
 ) -> int:
-    """Print a table for each scene; the exit status: whether all lanes finished, with the energy they should have.
+    """Print a table for each scene. The exit status says whether all lanes finished with the right energy.
 
-    xla: one scene alone is run as XLA's program, too."""
+    xla: also run a single scene as XLA's program."""
     print(f"{jax.devices()[0].device_kind} x {len(jax.devices())}, jax {jax.__version__}{_load()}")
     right = True
     for name in scenes:
@@ -47,7 +47,7 @@ def suite(
 
 
 def _load() -> str:
-    """Text of the machine's load average, where that is known."""
+    """Return a text of the machine's load average, if known."""
     return f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
 
 
@@ -86,7 +86,7 @@ def _row(
     wait(result)
     first = perf_counter() - start
     calls: dict[str, Any] = {OURS: call}
-    if xla and lanes == 1:  # of many lanes its program would run all of them side by side
+    if xla and lanes == 1:  # XLA's program would run many lanes side by side
         calls[XLA] = functools.partial(_as_xla, call)
     if theirs:
         calls |= theirs.calls(lanes)
@@ -115,13 +115,13 @@ def _row(
 
 
 def _as_xla(call: Any) -> Any:
-    """The same call, as XLA's program."""
+    """Make the same call as XLA's program."""
     with left_to_xla():
         return call()
 
 
 def _watch_lanes(measured: Measured, result: Any) -> Run:
-    """The frames of some lanes; the overlap is that of all accepted states."""
+    """Measure the frames of some lanes; the overlap is that of all accepted states."""
     q, v = (np.asarray(x) for x in (result.q, result.v))
     if q.ndim == 2:
         q, v = q[None], v[None]
@@ -153,7 +153,7 @@ class _Peers:
         return list(self.worlds)
 
     def lanes(self, name: str, lanes: int) -> int:
-        """Number of these lanes that a peer is asked to run."""
+        """Return the number of these lanes that a peer runs."""
         return min(lanes, FEW) if name == "MuJoCo" else 1
 
     def calls(self, lanes: int) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class _Peers:
         return calls
 
     def line(self, name: str, measured: Measured) -> str:
-        """Line on the quality of the first lane's run: energy at frames as Carom's, overlaps at every step."""
+        """Return a line on the quality of the first lane's run: energy at frames as Carom's, overlaps at every step."""
         q, v = self.worlds[name].trajectory(self.counts[name])
         run, every = measured(q[None], v[None]), max(1, round(self.case.frame / self.case.steps[name]))
         run = replace(run, kinetic=run.kinetic[:, ::every], potential=run.potential[:, ::every])

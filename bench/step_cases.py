@@ -1,4 +1,4 @@
-"""Cases of the step suite: scenes, states in which all lanes differ, lengths of steps, and how good a run was."""
+"""Cases of the step suite: scenes, states in which all lanes differ, lengths of steps, and the quality of runs."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from .contact_cases import BOXES, SIDEWAYS, STEP
 
 FRAME = 1 / 20  # [s] from one recorded frame to the next
 TOGETHER = 256  # states that are measured in one call
-EULER = 1 / 500  # [s] steps of first order: MuJoCo's own
+EULER = 1 / 500  # [s] steps of first order: MuJoCo's default
 
 Numbers = np.ndarray
 
 
 @dataclass(frozen=True)
 class StepCase:
-    """scene: of the library, a file of gymnasium's or of example-robot-data's, or a function that builds one.
-    duration [s].
+    """A case of the step suite.
 
-    parameters: of the scene.  changes: parameters of the model.  vary: (rng, lanes, q, v) -> q (lanes, nq), v
-    (lanes, nv), another state in each lane.  steps: of the peers [s].  integrator: MuJoCo's.  window: of Carom [s].
-    frame: from one recorded frame to the next [s].  driven: every frame motors have other torques, at random.
-    posture: stiffness and damping of motors that hold a robot as it stands [N m/rad, N m s/rad].
-    quality: names of QUALITIES that say something here.  worst: of Carom's f32 and f64, the first of them at most.
-    middle: a time in the midst of it, for the profile [s].
+    scene: name in the library, a file of gymnasium or example-robot-data, or a function that builds one.
+    duration: simulated time [s].
+    parameters: parameters of the scene.  changes: parameters of the model.
+    vary: (rng, lanes, q, v) -> q (lanes, nq), v (lanes, nv), another state in each lane.
+    steps: steps of the peers [s].  integrator: MuJoCo's.  window: Carom's [s].
+    frame: time between recorded frames [s].  driven: whether motors have new random torques in every frame.
+    posture: stiffness and damping of motors that hold a robot in its pose [N m/rad, N m s/rad].
+    quality: names of the QUALITIES that apply.  worst: largest value of the first of them, for Carom's f32 and f64.
+    middle: a time in the middle of the run, for the profile [s].
     """
 
     scene: str | Callable[[], Any]
@@ -61,7 +63,7 @@ class StepCase:
     def model_and_state(self, dtype: Any) -> tuple[Model, State]:
         model, state = carom.compile_scene(self._scene(), dtype=dtype)
         if self.posture:
-            hinges = np.arange(model.topology.nv) >= 6  # behind the free root
+            hinges = np.arange(model.topology.nv) >= 6  # after the free root
             kp, kd = (jnp.asarray(np.where(hinges, x, 0), dtype) for x in self.posture)
             wanted = jnp.zeros_like(kp).at[6:].set(state.q[7:])
             model = model.replace(motor_kp=kp, motor_kd=kd, motor_gain=kp, motor_target=wanted)
@@ -78,7 +80,7 @@ class StepCase:
 
     @property
     def file(self) -> Path | None:
-        """gymnasium's, where it is installed; MuJoCo reads the same one."""
+        """The file of gymnasium's installation, which MuJoCo reads too."""
         if callable(self.scene) or not self.scene.endswith(".xml"):
             return None
         found = find_spec("gymnasium")
@@ -88,7 +90,7 @@ class StepCase:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Keywords of `carom.rollout`: the scene's usual ones, except frames; nothing is logged, as by the peers."""
+        """Keywords of `carom.rollout`: the scene's usual ones, except frames; there is no log, as with the peers."""
         known = not callable(self.scene) and Path(self.scene).suffix == ""
         usual = library_entry(str(self.scene)).play.keywords if known else {}
         more: dict[str, Any] = {"time_control": self.time_control} if self.time_control else {}
@@ -100,13 +102,13 @@ class StepCase:
                 "scheme": self.scheme, "max_events": 0}  # fmt: skip
 
     def torques(self) -> Numbers:
-        """Random torques (frames - 1, nv) of the file's motors, within what they give at most [N m, N]."""
+        """Draw torques (frames - 1, nv) of the file's motors within their limits [N m, N]."""
         effort = np.asarray(self.model_and_state(jnp.zeros(()).dtype)[0].motor_effort, np.float64)
         draws = np.random.default_rng(7).uniform(-1, 1, (round(self.duration / self.frame), len(effort)))
         return draws * np.where(np.isfinite(effort), effort, 0)
 
     def states(self, state: State, lanes: int, seed: int = 0) -> State:
-        """A state for each lane. The first is the same however many there are."""
+        """Return a state for each lane. The first is the same for any number of lanes."""
         q, v = (np.asarray(x, np.float64) for x in (state.q, state.v))
         q, v = self.vary(np.random.default_rng(seed), lanes, q, v)
         assert q.shape == (lanes, *state.q.shape), q.shape
@@ -120,33 +122,33 @@ class StepCase:
 
 
 def _spun(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
-    """Every degree of freedom at a random speed, 1 rad/s or m/s."""
+    """Give every degree of freedom a random speed, 1 rad/s or m/s."""
     return np.tile(q, (lanes, 1)), v + rng.normal(size=(lanes, len(v)))
 
 
 def _nudge(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
-    """Every degree of freedom at a small random speed, 0.1 rad/s or m/s."""
+    """Give every degree of freedom a small random speed, 0.1 rad/s or m/s."""
     return np.tile(q, (lanes, 1)), v + 0.1 * rng.normal(size=(lanes, len(v)))
 
 
 def _shift_boxes(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
-    """Every box a little off the middle."""
+    """Displace every box a little from the middle."""
     q = np.tile(q, (lanes, 1)).reshape(lanes, -1, 7)
     q[..., :2] += rng.uniform(-SIDEWAYS, SIDEWAYS, (*q.shape[:2], 2))
     return q.reshape(lanes, -1), np.tile(v, (lanes, 1))
 
 
 def _off(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
-    """Every box a fifth as far off the middle as by `_shift_boxes`: at most a fifth of the joints of a wall."""
+    """Displace every box a fifth as far as `_shift_boxes`: at most a fifth of the joints of a wall."""
     shifted, _ = _shift_boxes(rng, lanes, q, v)
     return q + (shifted - q) / 5, np.tile(v, (lanes, 1))
 
 
-SPEED, ANGLE = (6.0, 10.0), 0.05  # [m/s], [rad] from the table's axis, at most: the rack is hit
+SPEED, ANGLE = (6.0, 10.0), 0.05  # [m/s]; largest angle from the table's axis [rad]: the rack is hit
 
 
 def _struck(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
-    """The cue ball, the scene's first body, at a random speed in a random direction."""
+    """Give the cue ball, the scene's first body, a random speed in a random direction."""
     draws = rng.uniform(size=(lanes, 2))
     speed, angle = SPEED[0] + (SPEED[1] - SPEED[0]) * draws[:, 0], ANGLE * (2 * draws[:, 1] - 1)
     v = np.tile(v, (lanes, 1))
@@ -154,13 +156,13 @@ def _struck(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numb
     return np.tile(q, (lanes, 1)), v
 
 
-# the arm alone: nothing that could touch, and nothing that takes energy
+# the arm alone: nothing can touch, and nothing takes energy
 _ALONE = {"lower": -np.inf, "upper": np.inf, "damping": 0.0, "loss": 0.0}
 
 
 def _figure(file: str, step: float, driven: int = 0) -> StepCase:
-    """A figure that falls down with its motors off, or is driven: other torques every `driven` steps, as gymnasium has
-    it.  step: of the file [s]; MuJoCo has the file's own settings."""
+    """Return a figure that falls down with its motors off, or is driven: new torques every `driven` steps, as in
+    gymnasium.  step: step of the file [s]; MuJoCo uses the file's settings."""
     frame = driven * step or FRAME
     return StepCase(
         file, frame * max(1, round(1 / frame)), _nudge, ("overlap", "left"), {"f32": 0.02, "f64": 0.02}, max_dt=step,
@@ -170,13 +172,13 @@ def _figure(file: str, step: float, driven: int = 0) -> StepCase:
 
 
 def _robot(file: str, posture: tuple[float, float] | None = None) -> StepCase:
-    """A robot of example-robot-data, with hulls in place of its meshes: it stands, held by its motors, or falls with
-    these off."""
+    """Return a robot of example-robot-data with hulls instead of its meshes; it stands, held by its motors, or falls
+    with these off."""
     return StepCase(file, 1.0, _nudge, ("overlap",), {"f32": 0.02, "f64": 0.02}, steps={}, posture=posture)
 
 
 def _robots() -> Path:
-    """Folder of the robots of example-robot-data, which comes with Pinocchio."""
+    """Return the folder of the robots of example-robot-data, which comes with Pinocchio."""
     folder = Path(get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
     if not folder.is_dir():
         raise ModuleNotFoundError(f"{folder} is not there: pip install pin", name="pin")
@@ -192,14 +194,14 @@ def _boxes(positions: Iterable[Any], half: Sequence[float]) -> Any:
 
 
 def _wall() -> Any:
-    """Five rows of five bricks, each row a third of a brick aside, a centimetre from each other."""
+    """Return five rows of five bricks, each row displaced by a third of a brick, a centimetre from each other."""
     return _boxes(
         ((0.51 * k + 0.17 * (row % 2), 0.0, 0.1 + 0.2 * row) for row in range(5) for k in range(5)), (0.25, 0.15, 0.1)
     )
 
 
 def _pile() -> Any:
-    """200 boxes, let go in layers above the ground, each a little off the one below."""
+    """Return 200 boxes, dropped in layers above the ground, each a little displaced from the one below."""
     rng = np.random.default_rng(3)
     grid = ((k % 5, k // 5 % 5, k // 25) for k in range(200))
     return _boxes(
@@ -224,7 +226,7 @@ CASES: dict[str, StepCase] = {
         "pool_break", 3.0, _struck, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-8}, middle=0.4,
         steps={"MuJoCo": 1e-3, "rapier3d": STEP},
     ),
-    "pool_break, long steps": StepCase(  # what rolls and slides on the flat needs no short steps
+    "pool_break, long steps": StepCase(  # rolling and sliding on a plane need no short steps
         "pool_break", 3.0, _struck, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-8}, middle=0.4,
         steps={"MuJoCo": 1e-3, "rapier3d": STEP}, max_dt=1 / 60,
     ),
@@ -256,7 +258,7 @@ CASES: dict[str, StepCase] = {
 }  # fmt: skip
 
 
-# -- how good a run was ----------------------------------------------------------------------------------------------
+# -- quality of a run ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -282,7 +284,7 @@ def _of_kinetic(run: Run, x: Numbers) -> float:
     return float((x.max(1) / run.kinetic.max(1)).max())
 
 
-# what is measured, by the worst of all lanes (left: their mean)
+# measures of quality, by the worst of all lanes (left: their mean)
 QUALITIES: dict[str, tuple[str, Callable[[Run], float]]] = {
     "drift": ("energy drift", lambda run: _of_kinetic(run, np.abs(run.energy - run.energy[:, :1]))),
     "gain": ("energy gain", lambda run: _of_kinetic(run, run.energy - np.minimum.accumulate(run.energy, 1))),
@@ -293,7 +295,7 @@ QUALITIES: dict[str, tuple[str, Callable[[Run], float]]] = {
 
 
 class Measured:
-    """Measures states of a case, in f64, whoever made them."""
+    """Measures states of a case by any engine, in f64."""
 
     def __init__(self, case: StepCase) -> None:
         self.model, state = case.model_and_state(jnp.float64)

@@ -1,4 +1,4 @@
-"""Timing: compile apart from run, block on the outputs, peers measured in turn in the same run."""
+"""Timing: compilation is separate, calls block on their outputs, peers alternate in the same run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Call = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds a call: median and minimum over the rounds; cpu: of all threads of this process, median."""
+    """Seconds per call: median and minimum over the rounds; cpu: of all threads of this process, median."""
 
     median: float
     best: float
@@ -25,7 +25,7 @@ class Timed:
 
 
 def compile_seconds(function: Callable, *arguments: Any) -> tuple[Any, float]:
-    """The compiled function and the seconds from Python to machine code (trace, lower, compile), cold."""
+    """Return the compiled function and the seconds from Python to machine code (trace, lower, compile), cold."""
     jax.clear_caches()
     start = time.perf_counter()
     compiled = jax.jit(function).lower(*arguments).compile()
@@ -33,9 +33,9 @@ def compile_seconds(function: Callable, *arguments: Any) -> tuple[Any, float]:
 
 
 def in_turn(calls: dict[str, Call], rounds: int = 15, seconds: float = 0.05) -> dict[str, Timed]:
-    """Time several calls A B A B ..., so that a machine whose speed drifts is fair to all.
+    """Time several calls A B A B ..., so that a drift of the machine's speed affects all alike.
 
-    Each call must return its outputs (they are waited for). A round of a call repeats it for `seconds`.
+    Each call must return its outputs, and is timed until they are ready. A round of a call repeats it for `seconds`.
     """
     repeats = {}
     for name, call in calls.items():
@@ -51,7 +51,7 @@ def in_turn(calls: dict[str, Call], rounds: int = 15, seconds: float = 0.05) -> 
 
 
 def _round(call: Call, repeats: int) -> tuple[float, float]:
-    """Seconds by the clock, and of this process's threads."""
+    """Return wall-clock seconds, and those of this process's threads."""
     start, used = time.perf_counter(), time.process_time()
     for _ in range(repeats):
         wait(call())
@@ -59,15 +59,15 @@ def _round(call: Call, repeats: int) -> tuple[float, float]:
 
 
 def wait(outputs: Any) -> None:
-    """Block until every output is there."""
+    """Block until every output is ready."""
     jax.block_until_ready(outputs)
 
 
 @contextlib.contextmanager
 def left_to_xla() -> Iterator[None]:
-    """Programs are XLA's in here, as if they could not be compiled by `engine/native/`.
+    """Let XLA compile all programs in this context, as if `engine/native/` could not.
 
-    jax keeps programs of another matmul precision apart, so one function can be called both ways by turns.
+    jax caches programs of another matmul precision separately, so one function can be called both ways alternately.
     """
     from carom.engine.native.program import Program
 

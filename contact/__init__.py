@@ -1,1 +1,1 @@
-"""Floor 3: what a contact does."""
+"""Floor 3: contact determination and collision response."""

@@ -1,4 +1,4 @@
-"""Predictions of the next touch, for time control to aim at. They may be wrong: time control checks the end of a step.
+"""Predicted times of the next touch, at which time control aims. They may be wrong: it checks the end of each step.
 
 The gap of every pair is extrapolated as a parabola, from its present rate and the present accelerations. This is exact
 for spheres that fly towards planes.
@@ -29,7 +29,7 @@ from .contacts import Contacts
 from .determine import limited_dofs, phases, rests, touch_distance
 from .gather_scatter import gather
 
-SLOW = 4.0  # rest speeds: the end of a slower slide is not looked for; the step's end has its velocity all the same
+SLOW = 4.0  # rest speeds: the end of a slower slide is not predicted; the velocity at the step's end is right anyway
 
 
 def touch_time(
@@ -42,7 +42,7 @@ def touch_time(
     within: Array | None = None,
     clock: Array | None = None,
 ) -> Array:
-    """Time (*batch) [s] until the first pair of `near`, or joint limit, is expected to touch; inf if none is.
+    """Return the time (*batch) [s] until the first pair of `near`, or joint limit, is expected to touch, or inf.
 
     Contacts that rest do not count.
 
@@ -65,7 +65,7 @@ def touch_time(
 
 
 def touch_distances(model: Model, q: Array, v: Array, near: Proximities, within: Array, limits: bool = True) -> Array:
-    """Gaps (N + n, *batch) [m, rad] within which rows of `near`, and then joint limits, may touch within a time.
+    """Return the gaps (N + n, *batch) [m, rad] within which rows of `near`, and then joint limits, may touch in a time.
 
     within: (*batch) the time [s].
     """
@@ -79,22 +79,22 @@ def touch_distances(model: Model, q: Array, v: Array, near: Proximities, within:
 
 
 def slide_time(model: Model, contacts: Contacts, u: Vec3, rate: Vec3) -> Array:
-    """Time (C, *batch) [s] until each contact that slides is expected to stick; inf if none is.
+    """Return the time (C, *batch) [s] until each contact that slides is expected to stick, or inf.
 
     u, rate: relative velocities and their rates, in the contact frames [m/s, m/s^2].
     """
     slip = jnp.sqrt(u.x * u.x + u.y * u.y)
     slides = phases(model, contacts, u.z).resting & ~contacts.is_limit & (slip > SLOW * model.rest_speed)
-    slower = -(u.x * rate.x + u.y * rate.y)  # times the slip
+    slower = -(u.x * rate.x + u.y * rate.y)  # rate at which slip decreases, times the slip
     ends = slides & (slower > 0)
     return jnp.where(ends, slip * slip / jnp.where(ends, slower, 1), jnp.inf)
 
 
 def return_time(model: Model, contacts: Contacts, u_n: Array, rate: Array) -> Array:
-    """Time (C, *batch) [s] until each contact that opens is expected to touch again, as a body that rolls over a flat
-    side does; inf if none is.
+    """Return the time (C, *batch) [s] until each contact that opens is expected to touch again, or inf.
 
-    u_n, rate: rate of its gap, and the rate of that, including the migration of its point [m/s, m/s^2].
+    A body that rolls over a flat side has contacts of this kind.
+    u_n, rate: first and second rate of the gap, including the migration of the contact point [m/s, m/s^2].
     """
     opens = contacts.active & ~phases(model, contacts, u_n).resting
     return jnp.where(opens & (u_n > 0), first_time(contacts.gap, u_n, rate), jnp.inf)
@@ -103,7 +103,7 @@ def return_time(model: Model, contacts: Contacts, u_n: Array, rate: Array) -> Ar
 def _pairs(
     model: Model, q: Array, v: Array, dv: Array, near: Proximities, within: Array | None = None
 ) -> tuple[Array, Array, Array, Array]:
-    """Gap, its first and second rate, and the index of the row, (N, *batch).
+    """Return the gap, its first and second rate, and the index of the row, (N, *batch).
 
     within: pairs that cannot close their gap by then have gap inf [s].
     """
@@ -140,9 +140,9 @@ def _pairs(
 
 
 def _travel_estimates(model: Model, rates: Sequence[Motion], time: Array) -> Array:
-    """Distance (ns, *batch) that any part of a shape, or of a volume around it, is expected to move in a time [m].
+    """Return the distance (ns, *batch) that any part of a shape, or of its bounding volume, is expected to move [m].
 
-    rates: velocities of the links (n, *batch), and the rates of these.
+    rates: velocities of the links (n, *batch), and their rates.
     """
     links = np.array(model.topology.shape_links, int)
     size = 2 * jnp.moveaxis(reach(model, jnp.zeros_like(model.shape_position)).full, -1, 0)
@@ -176,7 +176,7 @@ def _times(model: Model, g: Array, u: Array, a: Array) -> Array:
 
 
 def first_time(g: Array, u: Array, a: Array) -> Array:
-    """The least t > 0 with g + u t + a t^2/2 = 0, inf if there is none; a negative g counts as 0."""
+    """Return the least t > 0 with g + u t + a t^2/2 = 0, or inf; a negative g counts as 0."""
     far = ~jnp.isfinite(g)
     g = jnp.where(far, 0, jnp.maximum(g, 0))
     square = u * u - 2 * a * g

@@ -1,4 +1,4 @@
-"""The contact Jacobian J, and what follows from it: u = J v, the velocities of contacts, and dv = Y p, their response.
+"""The contact Jacobian J, the velocities of contacts u = J v, and the response dv = Y p to their impulses.
 
 A contact touches at most two trees (`engine/dynamics/trees.py`), so J stores only the columns of these. K = J Y is
 Holck's collision matrix (2.16). Free bodies, trees, statics, the same tree twice (K11 - K12 - K21 + K22, Mirtich 1996,
@@ -31,8 +31,8 @@ from .contacts import Contacts
 from .gather_scatter import gather, segment_sum
 
 VECTOR = 64  # bytes of one SIMD vector: contacts are computed in groups that fill it
-UNMOVED = 1e4  # times eps squared: K_nn / (K_xx + K_yy) that is rounding error only
-UNMOVED_BY_LOOPS = 16  # times eps: the same where M^-1 is what loops leave of it
+UNMOVED = 1e4  # times eps squared: a smaller K_nn / (K_xx + K_yy) is rounding error only
+UNMOVED_BY_LOOPS = 16  # times eps: the same if loops reduce M^-1
 NUMBERS = 768  # entries of J in one direction: XLA's programs compute all rows when J has no more
 
 
@@ -55,12 +55,12 @@ class ContactJacobian(NamedTuple):
 
     @property
     def still(self) -> ContactJacobian:
-        """The same without drift, to map changes of the joint velocities."""
+        """The same Jacobian without drift, to map changes of the joint velocities."""
         return self._replace(drift=jax.tree.map(jnp.zeros_like, self.drift))
 
 
 def jacobian_at(model: Model, q: Array, contacts: Contacts, inverse: Array | None = None) -> ContactJacobian:
-    """The Jacobian of contacts at the coordinates q (*batch, nq).
+    """Compute the Jacobian of contacts at the coordinates q (*batch, nq).
 
     inverse: `inverse_mass_matrix` at q, if it is known.
     """
@@ -76,7 +76,10 @@ def jacobian_at(model: Model, q: Array, contacts: Contacts, inverse: Array | Non
 
 
 def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Contacts) -> ContactJacobian:
-    """given: the model, the motion axis and origin of each degree of freedom (T, w, *batch), and M^-1 of the trees."""
+    """Compute the Jacobian of contacts.
+
+    given: the model, motion axis and origin of each degree of freedom (T, w, *batch), and M^-1 of the trees.
+    """
     model, motions, inverse = given
     trees, limit = trees_of(model.topology), contacts.is_limit
     tree_a, tree_b = compute_once(
@@ -99,8 +102,11 @@ def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], conta
 
 
 def drop_immovable(model: Model, contacts: Contacts, rows: ContactJacobian) -> Contacts:
-    """Deactivates contacts that no impulse can move along the normal, up to rounding: two links of one tree whose
-    joints fix the gap between them (a wheel that overlaps the chassis that steers it), bodies that loops hold."""
+    """Deactivate contacts that no impulse can move along the normal, up to rounding.
+
+    These are two links of one tree whose joints fix the gap between them (a wheel that overlaps the chassis that steers
+    it), and bodies that loops hold.
+    """
     K, eps = rows.K, jnp.finfo(rows.K.zz.dtype).eps
     rounding = UNMOVED_BY_LOOPS * eps if exact(model.topology) else UNMOVED * eps**2
     least = rounding * (K.xx + K.yy)
@@ -109,13 +115,13 @@ def drop_immovable(model: Model, contacts: Contacts, rows: ContactJacobian) -> C
 
 
 def inverse_mass_matrix(model: Model, q: Array) -> Array:
-    """M^-1 of all trees at q (*batch, nq), (T, w, w, *batch)."""
+    """Compute M^-1 of all trees at q (*batch, nq), (T, w, w, *batch)."""
     forest = Forest(model.topology, q.shape[:-1], q.dtype)
     return compute_once(inverse_inertias(forest, model, propagate_poses(forest, model, q)))
 
 
 def joint_jacobian(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) -> ContactJacobian:
-    """The Jacobian of single degrees of freedom (G,): u.x is the joint's velocity, the other directions are 0.
+    """Return the Jacobian of single degrees of freedom (G,): u.x is the joint's velocity, the other components are 0.
 
     inverse: `inverse_mass_matrix` at the coordinates.
     drift: (G, *batch) along t1 [rad/s, m/s].
@@ -139,7 +145,7 @@ def joint_jacobian(model: Model, inverse: Array, dofs: Sequence[int], drift: Arr
 
 
 def relative_velocity(rows: ContactJacobian, V: Array, every: bool = False) -> Vec3:
-    """u (C, *batch): velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch).
+    """Compute u (C, *batch), velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch).
 
     every: compute all rows, not only up to the last active one. Functions that are transposed need this.
     """
@@ -160,20 +166,19 @@ def _has_motion(rows: ContactJacobian) -> Array:
 
 
 def _few_rows(J: Array) -> int:
-    """Number of rows that are computed without counting the active ones first."""
+    """Return the number of rows that are computed without counting the active ones first."""
     return VECTOR // J.dtype.itemsize if lane_programs() else NUMBERS // math.prod(J.shape[1:3])
 
 
 def gather_trees(rows: ContactJacobian, x: Array) -> Array:
-    """x (T, ..., *batch) at the trees of each contact: (C, 2, ..., *batch), or (1, 1, ..., *batch) in a scene of one
-    tree."""
+    """Return x (T, ..., *batch) at the trees of each contact: (C, 2, ..., *batch); of one tree (1, 1, ..., *batch)."""
     if rows.tree.shape[1] == 1:
         return x[None, :1]
     return gather(x, rows.tree, x.ndim - rows.tree.ndim + 1)
 
 
 def apply_impulses(rows: ContactJacobian, V: Array, p: Vec3, every: bool = False) -> Array:
-    """V (T + 1, w, *batch) after all impulses p (C, *batch) in the contact frames [N s].
+    """Return V (T + 1, w, *batch) after all impulses p (C, *batch) in the contact frames [N s].
 
     every: as in `relative_velocity`.
     """
@@ -181,7 +186,7 @@ def apply_impulses(rows: ContactJacobian, V: Array, p: Vec3, every: bool = False
 
 
 def joint_impulses(rows: ContactJacobian, p: Vec3, n: int) -> Array:
-    """J^T p in tree blocks (n, w, *batch): impulses p (C, *batch) as joint impulses [N m s, N s]."""
+    """Return J^T p in tree blocks (n, w, *batch): impulses p (C, *batch) as joint impulses [N m s, N s]."""
     return _sum_over_contacts(rows, rows.J, p, n)
 
 
@@ -201,13 +206,13 @@ def _times_impulses(_: None, rows: tuple[Vec3, Vec3]) -> Array:
 
 
 def _columns(model: Model, motions: tuple[Motion, Vec3], trees: Trees, contacts: Contacts) -> tuple[Vec3, Vec3]:
-    """Velocity of A's point and of B's for unit velocity of each degree of freedom, (C, w, *batch), contact frame."""
+    """Return A's and B's point velocity for unit velocity of each degree of freedom, (C, w, *batch), contact frame."""
     s, origin = motions
     free = set(model.topology.joints) == {"floating"} and trees.w == 6  # loops may tie bodies to one tree
 
     def column(link: Array) -> Vec3:
         tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
-        if free:  # rotation about the world's axes and translation along them: only the origin is looked up
+        if free:  # rotation and translation about the world's axes: only the origin is looked up
             o = jax.tree.map(lambda x: gather(x[:, 0], tree, 0), origin)
             velocity = compute_once(_free_body_columns(contacts.frame, compute_once(contacts.point - o)))
         else:
@@ -221,12 +226,12 @@ def _columns(model: Model, motions: tuple[Motion, Vec3], trees: Trees, contacts:
 
 
 def _free_body_columns(frame: Mat3, r: Vec3) -> Vec3:
-    """Columns of a floating joint's (w, v) for a point at r from its origin: v + w x r along the frame's rows."""
+    """Return the columns of a floating joint's (w, v) for a point at r from its origin: v + w x r in the frame."""
     return Vec3(*(jnp.stack([*r.cross(row).xyz, *row.xyz], 1) for row in frame.rows))
 
 
 def _with_limits(trees: Trees, contacts: Contacts, J: Vec3) -> Vec3:
-    """J with the rows of joint limits: the joint's velocity along n, 0 along t1 and t2."""
+    """Return J with the rows of joint limits: the joint's velocity along n, 0 along t1 and t2."""
     limit = contacts.is_limit[:, None, None]
     lanes = (1,) * (contacts.gap.ndim - 1)
     column = jnp.asarray(trees.block % trees.w)[contacts.dof][:, None, None]

@@ -19,7 +19,7 @@ class Contacts(NamedTuple):
     link_a, link_b: the links in contact, -1 for the world; at a limit the joint's link and its parent.
     active: whether the row is a contact; other rows may hold anything.
     gap: signed [m], at a limit [rad or m].
-    frame: contact frame (rows t1, t2, n) in the world; n from B to A. At a limit n.z is +1 or -1, the way back.
+    frame: contact frame (rows t1, t2, n) in the world; n from B to A. At a limit n.z is +1 or -1, away from the limit.
     point: midway between the two surfaces, in the world [m].
     surface: velocity of A's conveyor surface less that of B, world axes [m/s].
     friction: friction coefficient.
@@ -49,7 +49,7 @@ class Contacts(NamedTuple):
 
 
 def tangents(n: Vec3) -> Mat3:
-    """The contact frame (rows t1, t2, n) about a unit normal n; smooth except where n.z changes sign.
+    """Return the contact frame (rows t1, t2, n) of a unit normal n; smooth except where n.z changes sign.
 
     Duff et al., Building an Orthonormal Basis, Revisited (JCGT 6, 2017): no square root, no branch.
     """

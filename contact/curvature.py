@@ -1,17 +1,17 @@
 """Contact kinematics, and the velocity-product term b of a contact's acceleration: du/dt = J dv/dt + b, with u = J v.
 
-J changes as bodies turn: a wheel rolls, a box pivots about an edge, and the contact point migrates. Let two surfaces
-touch; K_A, K_B are their curvatures (`features.py`), w_A, w_B the links' angular velocities, m_A, m_B the rates
+J changes as bodies turn: a wheel rolls, a box pivots about an edge, and the contact point migrates. Two touching
+surfaces have the curvatures K_A, K_B (`features.py`); w_A, w_B are the links' angular velocities, m_A, m_B the rates
 (-w_y, w_x) of their slopes over the tangent plane, and u is A's slip over B. The material points that touch have the
-accelerations a_A, a_B when dv/dt = 0. If the contact moves at y over A, and so at y + u over B, the gap's second
+accelerations a_A, a_B when dv/dt = 0. If the contact moves at y over A, and thus at y + u over B, the gap's second
 derivative is
 
     b_n = (a_A - a_B).n - 2 m_B.u + 2 min_y [ (m_A - m_B).y + y.K_A y / 2 + (y + u).K_B (y + u) / 2 ]
 
 to second order: the heights of both surfaces over the plane are expanded in time and position, and their difference
 has its minimum at the contact. (Montana, The Kinematics of Contact and Grasp, IJRR 7(3), 1988, has the same y for
-smooth surfaces.) A corner fixes y, an edge leaves it one direction, two edges leave it none. In a direction in which
-both surfaces are flat, y is undetermined: the contact is then a fixed point of A. Along the tangents, with fixed axes,
+smooth surfaces.) A corner fixes y, an edge leaves it one direction, two edges none. In a direction in which both
+surfaces are flat, y is undetermined: the contact is then a fixed point of A. Along the tangents, with fixed axes,
 
     b_t = a_A + w_A x y - a_B - w_B x (y + u)
 
@@ -65,11 +65,11 @@ class ContactKinematics(NamedTuple):
 def contact_kinematics(
     model: Model, q: Array, v: Array, contacts: Contacts, rows: ContactJacobian, *, h: Array | float = 0.0
 ) -> ContactKinematics:
-    """Contact kinematics at q (*batch, nq) and v (*batch, nv).
+    """Compute contact kinematics at q (*batch, nq) and v (*batch, nv).
 
     b_n is the second derivative of the gap if dv/dt = 0. Ground (heightfields, meshes) counts as flat.
-    h: (*batch) the time for which b is to hold [s]. The contact of a disc that rocks on its rim runs around the rim,
-    the faster the less the disc leans. A rim that leans less than it turns in h counts as flat: its contacts stay.
+    h: (*batch) the time for which b is to hold [s]. If a disc rocks on its rim, its contact runs around the rim, faster
+    if the disc leans less. A rim that leans by less than it turns in h counts as flat: its contacts stay.
     """
     return contact_kinematics_at(model, q, (v,), contacts, rows, h=h)[0]
 
@@ -83,7 +83,7 @@ def contact_kinematics_at(
     *,
     h: Array | float = 0.0,
 ) -> tuple[ContactKinematics, ...]:
-    """`contact_kinematics` at several velocities; the first decides which rims count as flat."""
+    """Compute `contact_kinematics` at several velocities; the first decides which rims count as flat."""
     topology, touch = model.topology, contacts.active & ~contacts.is_limit
     if not topology.pairs:
         still = jax.tree.map(jnp.zeros_like, contacts.point)
@@ -127,7 +127,7 @@ def _kinematics_of_contacts(
 
 @functools.lru_cache(maxsize=256)
 def _kinds(topology: Topology) -> tuple[frozenset[str], frozenset[str]]:
-    """Kinds of the shapes A and B of all pairs."""
+    """Return the kinds of the shapes A and B of all pairs."""
     first, second = zip(*topology.pairs, strict=True)
     return frozenset(topology.shape_kinds[k] for k in first), frozenset(topology.shape_kinds[k] for k in second)
 
@@ -137,7 +137,7 @@ def _kinds(topology: Topology) -> tuple[frozenset[str], frozenset[str]]:
 
 @fence
 def _kinematics(a: Feature, b: Feature, A: Any, B: Any, spins: tuple[Any, Any], u: Vec3) -> ContactKinematics:
-    """All in the contact frames."""
+    """Compute the kinematics; all arguments are in the contact frames."""
     (w_a, acc_a, v_a), (w_b, acc_b, _) = A, B
     acc = acc_a - acc_b
     ux, uy = u.x, u.y
@@ -166,13 +166,13 @@ def _edge_crossing(a: Feature, b: Feature) -> tuple[Array, Array]:
 
 
 def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Array) -> tuple[Array, Array]:
-    """y that minimizes m.y + y.K_A y / 2 + (y + u).K_B (y + u) / 2, in the directions that the features allow."""
+    """Return the y that minimizes m.y + y.K_A y / 2 + (y + u).K_B (y + u) / 2, in directions the features allow."""
     xx, xy, yy = a.xx + b.xx, a.xy + b.xy, a.yy + b.yy
     fx, fy = mx + b.xx * ux + b.xy * uy, my + b.xy * ux + b.yy * uy  # the slope at y = 0
     flat = flat_angle(xx.dtype)
 
     def along(ex: Array, ey: Array, slope: Array) -> Array:
-        """Distance to the minimum along a direction, 0 if that is flat."""
+        """Return the distance to the minimum along a direction, 0 if both surfaces are flat along it."""
         k = ex * ex * xx + 2 * ex * ey * xy + ey * ey * yy
         return jnp.where(k > 0, -slope / jnp.where(k > 0, k, 1), 0)
 
@@ -185,7 +185,7 @@ def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Arra
     # along the edge of B, which moves at -u over A
     s = along(b.ex, b.ey, b.ex * (fx - xx * ux - xy * uy) + b.ey * (fy - xy * ux - yy * uy))
     x, y = jnp.where(b.ridge, b.ex * s - ux, x), jnp.where(b.ridge, b.ey * s - uy, y)
-    # along the edge of A; if an edge of B crosses it, to the crossing
+    # along the edge of A, up to the crossing if an edge of B crosses it
     crossed, sine = _edge_crossing(a, b)
     meeting = (uy * b.ex - ux * b.ey) / sine
     s = jnp.where(crossed, meeting, along(a.ex, a.ey, a.ex * fx + a.ey * fy))
@@ -216,7 +216,7 @@ class _LinkMotion(NamedTuple):
 
 
 def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _LinkMotion:
-    """The motion of all links, components (nl, *batch)."""
+    """Return the motion of all links, components (nl, *batch)."""
     n, joints = model.topology.n_links, set(model.topology.joints)
     if joints == {"floating"}:
         p, w = (jnp.moveaxis(x.reshape(*x.shape[:-1], n, -1), -2, 0) for x in (q, v))
@@ -232,14 +232,14 @@ def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _Link
 
 
 def _gather_links(links: _LinkMotion, link: Array) -> _LinkMotion:
-    """The motion of the contacts' links (C, *batch), zeros for the world."""
+    """Return the motion of the contacts' links (C, *batch), zeros for the world."""
     pick = lambda x: jnp.where(link < 0, 0, gather(x, jnp.maximum(link, 0), 0))  # noqa: E731
     return jax.tree.map(pick, links)
 
 
 @fence
 def _at_point(frame: Mat3, point: Vec3, link: _LinkMotion) -> tuple[Vec3, Vec3, Vec3]:
-    """Angular velocity, acceleration and velocity of the point, in the contact frame."""
+    """Return angular velocity, acceleration and velocity of the point, in the contact frame."""
     r = point - link.p
     a = link.w.cross(link.w.cross(r))
     if link.a is not None and link.dw is not None:
@@ -248,7 +248,7 @@ def _at_point(frame: Mat3, point: Vec3, link: _LinkMotion) -> tuple[Vec3, Vec3, 
 
 
 def _surface_spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tuple[Any, Any]:
-    """Angular velocities about the normals of conveyor surfaces [rad/s]."""
+    """Return the angular velocities of conveyor surfaces about their normals [rad/s]."""
     if not model.topology.driven:
         return 0.0, 0.0
     twist = jnp.moveaxis(model.shape_twist, -2, 0)
@@ -258,7 +258,7 @@ def _surface_spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tu
 
 
 def share_among_sticking(model: Model, contacts: Contacts, b: Vec3, u: Vec3, h: Array | float) -> Vec3:
-    """b whose tangential part is averaged over the contacts of each pair of shapes that are about to stick.
+    """Average the tangential part of b over the contacts of each pair of shapes that are about to stick.
 
     Two corners of an edge that both stick cannot have accelerations that would pull the edge apart. The difference
     comes from the rotation of the edge during the step, and would make friction impulses oppose each other. A contact
@@ -281,7 +281,7 @@ def share_among_sticking(model: Model, contacts: Contacts, b: Vec3, u: Vec3, h: 
 
 
 def _shift_rows(x: Array, by: int) -> Array:
-    """Row k is row k + by of x, or zeros if there is none."""
+    """Return x with row k + by in row k, or zeros if there is none."""
     n = len(x)
     none = jnp.zeros_like(x, shape=(min(abs(by), n), *x.shape[1:]))
     return jnp.concatenate([x[by:], none] if by > 0 else [none, x[: max(n + by, 0)]])
@@ -289,6 +289,6 @@ def _shift_rows(x: Array, by: int) -> Array:
 
 @functools.lru_cache(maxsize=256)
 def _most_rows(topology: Topology) -> int:
-    """The largest number of contacts of any pair of shapes."""
+    """Return the largest number of contacts of any pair of shapes."""
     kinds = {tuple(sorted((topology.shape_kinds[i], topology.shape_kinds[k]))) for i, k in topology.pairs}
     return max((KERNELS[kernel_key(*pair)[0]].rows for pair in kinds), default=1)

@@ -1,7 +1,7 @@
 """Contact determination: Proximities and joint limits -> Contacts. The first stage of this floor.
 
-Holck's module of that name (2.3.2; 4.3 for limits). A pair of shapes within the collision envelope is a contact, and so
-is a joint near the end of its range. Whether it is an impact or rests depends on its normal velocity.
+See Holck (2.3.2; 4.3 for limits). A pair of shapes within the collision envelope is a contact, and so is a joint near
+the end of its range. Its normal velocity decides whether it strikes or rests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .flat import drop_repeated
 from .gather_scatter import gather
 
 ENVELOPE = 10  # gap bands within which a contact may rest
-SIGHT = {4: 1e2, 8: 1e5}  # gap bands within which a step looks for the contacts that it carried
+SIGHT = {4: 1e2, 8: 1e5}  # gap bands within which a step looks for its resting contacts, by bytes per number
 ON_A_FLOOR = {"sphere": 1, "ellipsoid": 1, "capsule": 2}  # contacts of a shape on a floor; 4 for other shapes
 SLOW = 0.05  # rest speeds: a contact that opens faster separates, unless it is deeper than the gap band
 IN_PLACE = 8  # contacts: up to this many are not compacted
@@ -37,7 +37,7 @@ IN_PLACE = 8  # contacts: up to this many are not compacted
 class Phases(NamedTuple):
     """The phase of each contact, bools (C, *batch); at most one of the three is true.
 
-    None is true for a contact in the envelope that closes fast but does not touch yet.
+    All are false for a contact in the envelope that closes fast but does not touch yet.
     """
 
     impact: Array
@@ -56,7 +56,7 @@ def determine(
     reach: Array | None = None,
     still: Array | None = None,
 ) -> Contacts:
-    """All contacts at the coordinates q (*batch, nq): gaps of at most `envelope` gap bands.
+    """Return all contacts at the coordinates q (*batch, nq): gaps of at most `envelope` gap bands.
 
     near: result of `detect` at q, with a margin of at least the envelope.
     max_contacts: capacity; None: `default_capacity`. `.code` tells whether it was enough.
@@ -82,7 +82,7 @@ def determine(
 
 
 def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
-    """Sorts contacts by their gap and normal velocity u_n (C, *batch) [m/s, rad/s], negative as they approach."""
+    """Classify contacts by their gap and normal velocity u_n (C, *batch) [m/s, rad/s], negative if they approach."""
     impact = contacts.active & (contacts.gap <= model.gap_band) & (u_n < -model.rest_speed)
     resting = contacts.active & rests(model, contacts.gap, u_n)
     return Phases(impact, resting, contacts.active & ~resting & (u_n > 0))
@@ -94,10 +94,10 @@ def in_envelope(model: Model, contacts: Contacts) -> Array:
 
 
 def touch_distance(model: Model, gap: Array, speed: Array, time: Array | float) -> Array:
-    """Gap (N, *batch) [m] within which pairs that close with `speed` [m/s] may touch within a time (*batch) [s].
+    """Return the gap (N, *batch) [m] within which pairs that close with `speed` [m/s] may touch in a time (*batch) [s].
 
     It is twice the distance that they close, including a fall under gravity; or the distance of the fastest pair that
-    may touch by then, since a body that it strikes may go on as fast.
+    may touch by then, since a body that it strikes may become as fast.
     """
     fall = jnp.linalg.norm(model.gravity, axis=-1) * time * (time * 0.5)
     way = speed * time + fall
@@ -121,8 +121,11 @@ def would_bounce(model: Model, contacts: Contacts, u_n: Array) -> Array:
 
 @functools.lru_cache(maxsize=256)
 def default_capacity(topology: Topology, of_trees: float = 1.25) -> int:
-    """Default capacity for contacts: 8 for each free body, 4 if it has only spheres; for links of trees `of_trees`
-    times the contacts of their shapes on a floor. A multiple of 8, at least 32 if there are free bodies."""
+    """Return the default capacity for contacts, a multiple of 8, at least 32 if there are free bodies.
+
+    It is 8 for each free body, 4 if it has only spheres; for links of trees `of_trees` times the contacts of their
+    shapes on a floor.
+    """
     kinds: list[list[str]] = [[] for _ in range(topology.n_links)]
     for kind, link in zip(topology.shape_kinds, topology.shape_links, strict=True):
         if link >= 0:
@@ -148,7 +151,7 @@ def _contacts_of_pairs(model: Model, near: Proximities) -> Contacts:
     shapes = jnp.asarray(np.array(topology.pairs, np.int32).reshape(-1, 2))
     links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32))
     a, b = (shapes[pair, side] if len(shapes) else pair for side in (0, 1))
-    # inactive rows may hold anything: they get the origin and an upward normal
+    # inactive rows get the origin and an upward normal
     point = only((vector(near.point_a) + vector(near.point_b)) * 0.5, Vec3(0.0, 0.0, 0.0))
     normal = only(vector(near.normal), Vec3(0.0, 0.0, 1.0))
     friction, restitution = (gather_pairs(x, pair) for x in (model.pair_friction, model.pair_restitution))
@@ -160,14 +163,14 @@ def _contacts_of_pairs(model: Model, near: Proximities) -> Contacts:
 
 
 def gather_pairs(numbers: Array, pair: Array) -> Array:
-    """Entries of numbers (..., np) at the pairs (C, *batch), 0 for rows without a pair."""
+    """Return the entries of numbers (..., np) at the pairs (C, *batch), 0 for rows without a pair."""
     if not pair.size:
         return jnp.zeros(pair.shape, numbers.dtype)
     return jnp.where(pair < 0, 0, gather(jnp.moveaxis(numbers, -1, 0), jnp.maximum(pair, 0), 0))
 
 
 def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
-    """Velocity of A's conveyor surface less B's at the points (C, *batch) [m/s].  pair: (C, *batch)."""
+    """Return the velocity of A's conveyor surface less B's at the points (C, *batch) [m/s].  pair: (C, *batch)."""
     still = jax.tree.map(jnp.zeros_like, point)
     if not model.topology.driven:
         return still
@@ -187,7 +190,7 @@ def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
 
 
 def _contacts_of_limits(model: Model, q: Array) -> Contacts:
-    """One row for each degree of freedom that has a coordinate of its own: its nearer limit."""
+    """Return one row for each degree of freedom that has a coordinate of its own: its nearer limit."""
     topology = model.topology
     dofs, coordinates, links = limited_dofs(topology)
     first = lambda x, index: jnp.moveaxis(x, -1, 0)[index]  # noqa: E731
@@ -213,7 +216,7 @@ def _contacts_of_limits(model: Model, q: Array) -> Contacts:
 
 
 def limited_dofs(topology: Topology) -> tuple[Any, Any, Any]:
-    """Degrees of freedom that may have limits, (n,) each: their numbers, their coordinates' and their links'."""
+    """Return the indices of the degrees of freedom that may have limits, of their coordinates and links, (n,) each."""
     rows = []
     for link, joint in enumerate(topology.joints):
         if JOINTS[joint].nq == JOINTS[joint].nv:
@@ -246,15 +249,17 @@ def _concatenate(a: Contacts, b: Contacts) -> Contacts:
 
 
 def _one_inactive_row(contacts: Contacts) -> Contacts:
-    """One inactive row, for scenes without any: searches must not run over 0 rows."""
+    """Return one inactive row for scenes without contacts: searches must not run over 0 rows."""
     one: Contacts = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype), _rows_only(contacts))
     no = one.pair - 1
     return one._replace(pair=no, dof=no, link_a=no, link_b=no, code=contacts.code, needed=contacts.needed)
 
 
 def _nearest_rows(near: Proximities, far: Array, room: int) -> tuple[Proximities, Array]:
-    """Rows with a gap of at most `far` (N or 1, *batch) [m], the first `room` of them in front, and the number of the
-    others (*batch)."""
+    """Return rows with a gap of at most `far` (N or 1, *batch) [m], the first `room` of them in front.
+
+    Also return the number of the others (*batch).
+    """
     active = jnp.moveaxis(near.active, -1, 0)
     active = active & (jnp.moveaxis(near.gap, -1, 0) <= far)
     if len(active) <= room:
@@ -265,7 +270,7 @@ def _nearest_rows(near: Proximities, far: Array, room: int) -> tuple[Proximities
 
 
 def _compact(contacts: Contacts, room: int, missing: Array, in_order: bool) -> Contacts:
-    """The active contacts in front, in at most `room` rows. Few contacts stay in place.
+    """Move the active contacts to the front, in at most `room` rows. Few contacts stay in place.
 
     missing: (*batch) number of contacts that were left out already.
     in_order: whether the active ones are in front already.

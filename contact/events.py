@@ -15,7 +15,7 @@ from .gather_scatter import gather
 
 
 class Impacts(NamedTuple):
-    """The impacts of one instant in their order, E rows of which the first `count` are real: components (E, *batch).
+    """The impacts of one instant in order: E rows, of which the first `count` are real; components (E, *batch).
 
     contact: row of the instant's `Contacts`, -1 for an empty row.
     u_before, u_after: relative velocity in the contact frame [m/s].
@@ -36,14 +36,14 @@ class Impacts(NamedTuple):
 
     @staticmethod
     def none(room: int, like: Array) -> Impacts:
-        """No impacts, with `room` rows; lanes and dtype as those of `like` (C, *batch)."""
+        """Return `room` empty rows, with the lanes and dtype of `like` (C, *batch)."""
         shape = (room, *like.shape[1:])
         zero = jnp.zeros(shape, like.dtype)
         vector, whole = Vec3(zero, zero, zero), jnp.zeros(shape, jnp.int32)
         return Impacts(whole - 1, vector, vector, vector, zero, zero, whole, jnp.zeros(shape[1:], jnp.int32))
 
     def with_row(self, k: Array, hit: Array, row: Impacts) -> Impacts:
-        """The log with one more impact in row k of lanes that hit, if there is room.  row: components (*batch)."""
+        """Return the log with an impact in row k of lanes that hit, if there is room.  row: components (*batch)."""
         writes = hit & (k < len(self.contact))
 
         def put(log: Array, new: Array) -> Array:
@@ -97,7 +97,7 @@ class ContactEvents(NamedTuple):
 
 
 def contact_events(contacts: Contacts, impacts: Impacts) -> ContactEvents:
-    """The instant's impacts as arrays, lanes first."""
+    """Return the instant's impacts as arrays, lanes first."""
     row = jnp.maximum(impacts.contact, 0)
     real = impacts.contact >= 0
 

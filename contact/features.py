@@ -1,12 +1,13 @@
 """Features: the curvature of a shape's surface at a contact, and whether the contact is on a corner or an edge.
 
-To second order a surface over the contact's tangent plane is x.K x / 2, K its curvature: the shape operator of a
-smooth surface (do Carmo, Differential Geometry of Curves and Surfaces, 3.3), of an implicit surface f = 0 the Hessian
-of f over the length of its gradient. Corners and edges have infinite curvature: they are marked, K is its finite part.
+To second order the height of a surface over the contact's tangent plane is x.K x / 2, with K the curvature: the shape
+operator of a smooth surface (do Carmo, Differential Geometry of Curves and Surfaces, 3.3), of an implicit surface f = 0
+the Hessian of f over the length of its gradient. Corners and edges have infinite curvature: they are marked, and K is
+the finite part.
 
-Which it is follows from the contact's point. It is that of a detector, exact to rounding or to 5e-6 of the size (see
-`detect`), so a point counts as on an edge within NEAR of the shape's size and a gap band of it; while a contact slides
-over so narrow a strip, its acceleration is that of the edge. Heightfields and meshes count as flat everywhere.
+The contact's point decides whether it is on an edge. The detector finds it exactly to rounding or to 5e-6 of the size
+(see `detect`), so a point counts as on an edge within NEAR of the shape's size and a gap band of it. While a contact
+slides over this narrow strip, its acceleration is that of the edge. Heightfields and meshes count as flat everywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.algebra.zero import ZERO
 from .gather_scatter import gather
 
-POINTLESS = frozenset({"plane", "heightfield", "mesh", "sphere"})  # bend the same wherever they are touched
+POINTLESS = frozenset({"plane", "heightfield", "mesh", "sphere"})  # their curvature is the same at every point
 
 
 class Feature(NamedTuple):
@@ -68,19 +69,19 @@ class Spot(NamedTuple):
 
 
 def flat_angle(dtype: Any) -> float:
-    """Angle [rad] below which surfaces count as parallel, here and in the detector."""
+    """Return the angle [rad] below which surfaces count as parallel, here and in the detector."""
     return 2 * float(jnp.finfo(dtype).eps) ** (1 / 3)
 
 
 def near_edge(dtype: Any) -> float:
-    """NEAR, in sizes of the shape: 1e-5, in single precision 1e-3."""
+    """Return NEAR, in sizes of the shape: 1e-5, in single precision 1e-3."""
     return max(1e-5, 1e4 * float(jnp.finfo(dtype).eps))
 
 
 def features(
     shapes: Shapes, kinds: frozenset[str], shape: Array, frame: Mat3, point: Vec3, out: float, tilt: Array, there: Array
 ) -> Feature:
-    """Features of the shapes of contacts (C, *batch). Inactive contacts may get anything.
+    """Return the features of the shapes of contacts (C, *batch). Those of inactive contacts are undefined.
 
     kinds: the kinds that occur among these shapes.
     shape: (C, *batch) indices of the shapes.
@@ -125,7 +126,7 @@ def _spot(frame: Mat3, pose: Any, point: Vec3, out: Any, spot: Spot) -> Spot:
 
 
 def _bent(k: Array, ex: Array, ey: Array, ridge: Any = False, corner: Any = False) -> Feature:
-    """Curvature k along one direction e, none across it."""
+    """Return the feature with curvature k along direction e, none across it."""
     whole = [jnp.broadcast_to(jnp.asarray(x), k.shape) for x in (ridge, corner)]
     return Feature(k * ex * ex, k * ex * ey, k * ey * ey, ex, ey, *whole)
 
@@ -144,7 +145,7 @@ def _sphere(at: Spot) -> Feature:
 
 @fence
 def _capsule(at: Spot) -> Feature:
-    """The side bends about the axis; the ends are spheres, of which a lying capsule's outer points are part."""
+    """The side bends about the axis; the ends, to which the outer points of a lying capsule belong, are spheres."""
     r, h = at.size.x, at.size.y
     k = _inverse(r)
     around = _around(at, at.out)
@@ -155,7 +156,7 @@ def _capsule(at: Spot) -> Feature:
 
 @fence
 def _cylinder(at: Spot) -> Feature:
-    """The rim is a curve of curvature 1/r; seen along the normal that is what of it leans outwards. So is the side."""
+    """The rim and the side have the curvature 1/r times the outward component of the normal."""
     r, h = at.size.x, at.size.y
     close = _close(at, r + h)
     far, outwards = length_and_direction(Vec3(at.point.x, at.point.y, jnp.zeros_like(r)), X_AXIS)
@@ -208,7 +209,7 @@ def _corner(at: Spot, corner: Array) -> Feature:
 
 @fence
 def _hull(at: Spot) -> Feature:
-    """On a corner, or on an edge whose two faces are not one; padding repeats corners and edges, which does no harm."""
+    """On a corner, or on an edge between two different faces; padding repeats corners and edges, which does no harm."""
     edges, close, corner = at.hull.edges, _near_edges(at), _on_corner(at)
     r, along = at.point - edges.start, edges.along
     off = r - along * jnp.clip(r.dot(along) * _inverse(along.dot(along)), 0, 1)
@@ -232,7 +233,7 @@ STAGES: dict[str, Callable[[Spot], Feature]] = {
 
 
 def _around(at: Spot, v: Vec3) -> tuple[Array, Array]:
-    """Along (t1, t2) the unit direction around the shape's z axis, at what lies off it in the direction v."""
+    """Return along (t1, t2) the unit direction around the shape's z axis, at a point off the axis in direction v."""
     off = direction(Vec3(v.x, v.y, jnp.zeros_like(v.x)), X_AXIS)
     e = at.axes @ Vec3(-off.y, off.x, off.z)
     return _unit(e.x, e.y)

@@ -1,7 +1,7 @@
-"""Contacts of bodies that stay in a plane: of those that differ only along its normal one is enough.
+"""Contacts of bodies that stay in a plane: one of several that differ only along the plane's normal is enough.
 
-A solid that moves in a plane touches a floor at four corners. Two of them act on it as the other two do, since forces
-and torques out of the plane change nothing. One of each two stays, and acts in the plane.
+A solid that moves in a plane touches a floor at four corners. Two of them have the same effect as the other two, since
+forces and torques out of the plane change nothing. One of each two stays, and acts in the plane.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ALIKE = 1e-6  # largest square of the difference of two normals
 
 
 def drop_repeated(model: Model, contacts: Contacts) -> Contacts:
-    """Contacts of bodies in a plane at their places in it, and inactive where they repeat another one of their pair.
+    """Move contacts of bodies in a plane into it, and deactivate those that repeat another one of their pair.
 
-    A pair's rows stand one after another.
+    The rows of a pair are adjacent.
     """
     flat = model.topology.in_plane
     if not any(flat):
@@ -42,7 +42,7 @@ def drop_repeated(model: Model, contacts: Contacts) -> Contacts:
     contacts = contacts._replace(point=contacts.point - normal * off)
 
     def repeats(k: int) -> Array:
-        """Whether contacts k.. are like the one k rows before."""
+        """Return whether each contact repeats the one k rows before."""
         late, early = (lambda x: x[k:]), (lambda x: x[: len(x) - k])
         both = (late(contacts.pair) == early(contacts.pair)) & early(contacts.active)
         apart, turned = (
@@ -58,7 +58,7 @@ def drop_repeated(model: Model, contacts: Contacts) -> Contacts:
 
 
 def _planes(model: Model, flat: tuple[bool, ...], link: Array) -> tuple[Vec3, Array, Array]:
-    """The normal of the plane of each contact's link in the world, its offset along it [m], and whether it has one.
+    """Return the normal of the plane of each contact's link, the plane's offset [m], and whether the link has one.
 
     link: (C, *batch)."""
     there = np.array([*flat, False])

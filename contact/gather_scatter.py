@@ -16,7 +16,7 @@ FEW = 16  # rows up to which comparing with each is cheaper than a scatter
 
 
 def gather(x: Array, index: Array, own: int) -> Array:
-    """Rows index (*m, *batch) of x (n, *own axes, *batch), as (*m, *own axes, *batch)."""
+    """Return rows index (*m, *batch) of x (n, *own axes, *batch), as (*m, *own axes, *batch)."""
     lanes = x.ndim - 1 - own
     if lanes == 0:
         return x[index]
@@ -27,7 +27,7 @@ def gather(x: Array, index: Array, own: int) -> Array:
 
 
 def segment_sum(x: Array, index: Array, n: int, real: Array | None = None) -> Array:
-    """Sums (n, *own axes, *batch): row i is that of the rows of x (m, *own axes, *batch) whose index (m, *batch) is i.
+    """Return sums (n, *own axes, *batch): row i sums rows of x (m, *own axes, *batch) whose index (m, *batch) is i.
 
     real: (m, *batch) bool, rows that may differ from 0; None: all.
     """
@@ -58,8 +58,10 @@ def _add_row(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> t
 
 
 def _add_at(sums: Array, row: Array, index: Array) -> Array:
-    """The sums (n, ...) with one row added at its index. No scatter: a loop around it would not compile to one
-    function."""
+    """Return the sums (n, ...) with one row added at its index.
+
+    This is no scatter, because a loop around one would not compile to one function.
+    """
     if index.size == 1:
         i = index.reshape(())
         old = jax.lax.dynamic_index_in_dim(sums, i, 0, keepdims=False)

@@ -2,11 +2,11 @@
 
     rate = wish if |tau| < most;   else tau = +-most, towards the wish      (Coulomb's law in one dimension)
 
-The wish is 0 for dry friction and the target velocity for a motor. A joint that moves feels the constant force `most`
-until its rate reaches the wish; that is an event, located in time. A joint at its wish is solved for together with all
-contacts: it is a row of the cone solver with the fixed normal impulse 1 and the friction coefficient most h. If the
-solution holds it, it is locked for the step, so that the scheme does not move it. Grips give no impulse in impacts,
-which take no time.
+`wish` is the target velocity, 0 for dry friction. A joint that moves feels the constant force `most` until its rate
+reaches the target velocity; that is an event, located in time. A joint at its target velocity is solved for together
+with all contacts: it is a row of the cone solver with the fixed normal impulse 1 and the friction coefficient most h.
+If the solution holds it, it is locked for the step, so that the scheme does not move it. Grips give no impulse in
+impacts, which take no time.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from ..engine.model import Model
 from ..engine.topology import Topology
 from .contact_jacobian import ContactJacobian, inverse_mass_matrix, joint_jacobian
 
-# by the bytes of a number
-SLOW = {4: 1e-6, 8: 1e-11}  # [s] a joint that its grip would stop in less time counts as at its wish
-HOLDS = {4: 1e-6, 8: 1e-12}  # of the largest impulse: reserve with which a grip counts as holding
+# SLOW and HOLDS by bytes per number
+SLOW = {4: 1e-6, 8: 1e-11}  # [s] a joint that its grip would stop in less time counts as at its target velocity
+HOLDS = {4: 1e-6, 8: 1e-12}  # part of the largest impulse: reserve with which a grip counts as holding
 REST = 0.05  # rest speeds: rates below this are errors of other contacts
-ROUNDING = 8  # times eps and the change of rate within STEP: its rounding error
+ROUNDING = 8  # rounding error of a rate, in units of eps times the change of rate within STEP
 STEP = 1 / 240  # [s]
-TURN = 0.1  # [rad, m] a step in which a sliding grip moves its joint farther tells nothing
+TURN = 0.1  # [rad, m] if a sliding grip moves its joint farther in a step, the end of the step is not used
 
 
 class Grips(NamedTuple):
     """The grips of a step, G rows in the order of `Topology.gripped`, dry friction first.
 
-    rows: Jacobian in the middle of the step; its drift is minus the wish.
+    rows: Jacobian in the middle of the step; its drift is minus the target velocity.
     first: Jacobian at the start, if a joint has to be stopped there.
     most: (G, *batch) largest impulse over the step [N m s, N s].
     push: (G, *batch) impulse of grips that slide all through the step, 0 for others [N m s, N s].
-    at_once: (G, *batch) largest impulse at the start of the step, for joints at their wish [N m s, N s].
+    at_once: (G, *batch) largest impulse at the start of the step, for joints at their target velocity [N m s, N s].
     in_solver: (G, *batch) bool, grips that are rows of the solver.
-    slow: (G, *batch) bool, joints at their wish.
-    slack: (G, *batch) largest distance from the wish that counts as at it [rad/s, m/s].
-    stops: (*batch) bool, whether a joint counts as at its wish but is not exactly there.
+    slow: (G, *batch) bool, joints at their target velocity.
+    slack: (G, *batch) largest difference from the target velocity that counts as none [rad/s, m/s].
+    stops: (*batch) bool, whether a joint counts as at its target velocity but is not exactly there.
     """
 
     rows: ContactJacobian
@@ -68,7 +68,7 @@ def joint_grips(
     rests: Array,
     implicit: Array,
 ) -> Grips:
-    """The grips at q, v (*batch, nv), for a step of length h (*batch) [s].
+    """Return the grips at q, v (*batch, nv), for a step of length h (*batch) [s].
 
     target: (*batch, nv) target velocities of the motors; None: their targets.
     dv: (*batch, nv) accelerations without contacts and grips.
@@ -95,7 +95,7 @@ def joint_grips(
 
 
 def _bounds(model: Model, target: Array | None, batch: tuple[int, ...]) -> tuple[Array, Array]:
-    """Largest efforts [N m, N] and wishes [rad/s, m/s], (G, *batch)."""
+    """Return the largest efforts [N m, N] and the target velocities [rad/s, m/s], (G, *batch)."""
     losing, rigid = model.topology.gripped
     wide = lambda x: jnp.broadcast_to(x, (*batch, x.shape[-1]))  # noqa: E731
     of = lambda x, dofs: _along(wide(x), dofs)  # noqa: E731
@@ -105,13 +105,13 @@ def _bounds(model: Model, target: Array | None, batch: tuple[int, ...]) -> tuple
 
 
 def dofs_of(topology: Topology) -> tuple[int, ...]:
-    """The degree of freedom of each grip (G,)."""
+    """Return the degree of freedom of each grip (G,)."""
     losing, rigid = topology.gripped
     return losing + rigid
 
 
 def _along(v: Array, dofs: tuple[int, ...]) -> Array:
-    """Entries (G, *batch) of v (*batch, nv) at these degrees of freedom."""
+    """Return the entries (G, *batch) of v (*batch, nv) at these degrees of freedom."""
     return jnp.moveaxis(v, -1, 0)[np.array(dofs, int)]
 
 
@@ -119,9 +119,9 @@ def _along(v: Array, dofs: tuple[int, ...]) -> Array:
 
 
 def append_grips(grips: Grips, step: Array, in_solver: tuple[Any, ...]) -> Any:
-    """Arguments of `solve_cone` for contacts (rows, V, target, mu, active, slides), with the grips appended.
+    """Return the arguments of `solve_cone` for contacts (rows, V, target, mu, active, slides), with grips appended.
 
-    step: () bool, whether for the whole step; otherwise for its start.
+    step: () bool, True for the whole step, False for its start.
     """
     rows, V, target, mu, active, slides = in_solver
     own: ContactJacobian = jax.tree.map(lambda x, y: jnp.where(step, x, y), grips.rows, grips.first)
@@ -138,7 +138,9 @@ def append_grips(grips: Grips, step: Array, in_solver: tuple[Any, ...]) -> Any:
 
 
 def grips_that_hold(model: Model, grips: Grips, p: Array) -> Array:
-    """Grips (G, *batch) that keep their joints at their wish all through the step, by their impulses p.
+    """Return the grips (G, *batch) that hold their joints at the target velocity all through the step.
+
+    p: impulses of the grips.
 
     Grips of floating joints, which have no rotors (`lock_dofs`), are left out: their impulses are spread over the step.
     """
@@ -148,12 +150,12 @@ def grips_that_hold(model: Model, grips: Grips, p: Array) -> Array:
 
 
 def has_rotor(topology: Topology) -> np.ndarray:
-    """Degrees of freedom (nv,) that `lock_dofs` can lock: all but those of floating joints."""
+    """Return the degrees of freedom (nv,) that `lock_dofs` can lock: all except those of floating joints."""
     return np.repeat([joint != "floating" for joint in topology.joints], [JOINTS[j].nv for j in topology.joints])
 
 
 def stop_held_joints(model: Model, grips: Grips, holds: Array, v: Array) -> tuple[Array, Array]:
-    """Degrees of freedom (*batch, nv) that grips hold, and v (*batch, nv) with these exactly at their wish."""
+    """Return the dofs (*batch, nv) that grips hold, and v (*batch, nv) with these exactly at their target velocity."""
     rates = [v[..., k] for k in range(model.topology.nv)]
     for k, holds_it, drift in reversed(list(zip(dofs_of(model.topology), holds, grips.rows.drift.x, strict=True))):
         rates[k] = jnp.where(holds_it, -drift, rates[k])
@@ -161,24 +163,24 @@ def stop_held_joints(model: Model, grips: Grips, holds: Array, v: Array) -> tupl
 
 
 def at_wish(model: Model, target: Array | None, v: Array) -> Array:
-    """Degrees of freedom (*batch, nv) that a grip has stopped."""
+    """Return the degrees of freedom (*batch, nv) that are at the target velocity of a grip."""
     dofs = dofs_of(model.topology)
     return _of_dofs(model.topology, _along(v, dofs) == _bounds(model, target, v.shape[:-1])[1])
 
 
 def lock_dofs(model: Model, dofs: Array) -> Model:
-    """The model with infinite rotor inertia of these degrees of freedom (*batch, nv), so that they keep their rates."""
+    """Return the model with infinite rotor inertia of these degrees of freedom (*batch, nv): they keep their rates."""
     return model.replace(armature=jnp.where(dofs, jnp.inf, model.armature))
 
 
 def part_until_stop(model: Model, grips: Grips, before: Array, after: Array, h: Array) -> tuple[Array, Array, Array]:
-    """The part of the step (*batch) after which the first sliding joint reaches its wish, 1 if none does; the degrees
-    of freedom (*batch, nv) that reach it at the end of the step; and whether the end tells nothing (*batch).
+    """Return when sliding joints reach their target velocity.
 
     before, after: velocities (*batch, nv) at both ends.
     h: (*batch) length of the step [s].
-    If a motor is so strong that it turned its joint by more than TURN, the end of the step means nothing. The part is
-    then the one in which the motor alone turns it as far.
+    Returns the part of the step (*batch) after which the first one does, or 1; the degrees of freedom (*batch, nv) that
+    do at the end of the step; and whether the end is not used (*batch): if a motor is so strong that it turned its
+    joint by more than TURN, the part is the one in which the motor alone turns it as far.
     """
     slides = grips.push != 0
     first, last = (_along(v, dofs_of(model.topology)) + grips.rows.drift.x for v in (before, after))

@@ -1,8 +1,8 @@
 """Joints that rigid motors, dry friction and stops hold at a state, and the forces of those that give way.
 
 A run finds their impulses together with those of contacts, step by step (`grips.py`, `determine.py`). Here only forces
-at an instant are wanted. All joints that may be held are locked first; one that would then need more than what holds it
-can give, or a pull from a stop, gets what there is instead.
+at an instant are needed. All joints that may be held are locked first. A joint that would need a larger force than
+available, or a pull from a stop, is released and gets the largest available force.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .grips import has_rotor, lock_dofs
 
 
 def lock_held_joints(model: Model, q: Array, v: Array, t: Array, motors: Array, forces: Array) -> tuple[Model, Array]:
-    """The model with the joints locked that are held, and the forces with those of what holds others, but gives way.
+    """Return the model with the held joints locked, and the forces plus those on joints whose grips give way.
 
-    motors: (nv,) the commands to them.  forces: (nv,) other forces along the degrees of freedom [N m, N].
-    A rigid motor counts as at its target, whatever that is: it keeps its rate.
+    motors: (nv,) motor commands.  forces: (nv,) other forces along the degrees of freedom [N m, N].
+    A rigid motor counts as at its target, for any target: it keeps its rate.
     """
     topology = model.topology
     if not exact(topology) or not (any(topology.gripped) or len(limited_dofs(topology)[0])):
@@ -42,7 +42,7 @@ def lock_held_joints(model: Model, q: Array, v: Array, t: Array, motors: Array, 
 
 
 def _bounds(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
-    """The least and the largest force (nv,) that may hold each joint [N m, N]; equal where none does."""
+    """Return the least and the largest force (nv,) that may hold each joint [N m, N]; equal if none does."""
     topology, rests = model.topology, jnp.abs(v) <= model.rest_speed
     losing, rigid = (_among(dofs, topology.nv) for dofs in topology.gripped)
     loss = jnp.where(losing, model.loss, 0)

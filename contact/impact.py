@@ -1,13 +1,13 @@
 """Several impacts at one instant, one after another or all at once.
 
-sequential    the contact that closes fastest is resolved by the law, alone; then the next, until none closes. A row of
+sequential    the contact that closes fastest is resolved alone by the law; then the next, until none closes. A row of
               equal balls passes an impulse on to the last one (e = 1: only that one leaves), as do balls 0.1 mm apart;
               with one sweep each keeps v_N = ((1 + e)/2)^(N - 1) v. With e = 0 three balls end at v/3 each, after
               infinitely many impacts in theory; here contacts that close more slowly than `rest_speed` rest.
-simultaneous  all contacts share one instant: Moreau's law, u_n+ = -e u_n- wherever there is an impulse, Coulomb's cone
-              for friction. Three equal balls, e = 1: (-1/3, 2/3, 2/3) v; e = 0: v/3 each. Where Newton's restitution
-              would gain energy (friction, or unequal e), the impulses are cut back on the straight line to the
-              plastic ones, which never do, until no energy is gained.
+simultaneous  all contacts are resolved at once by Moreau's law, u_n+ = -e u_n- at contacts with an impulse, Coulomb's
+              cone for friction. Three equal balls, e = 1: (-1/3, 2/3, 2/3) v; e = 0: v/3 each. If Newton's restitution
+              would gain energy (friction, or unequal e), the impulses are reduced on the straight line to the plastic
+              ones, which never gain any, until no energy is gained.
 
 Neither is "right": they are the two limits of how fast an impulse travels through bodies that touch.
 """
@@ -61,7 +61,7 @@ def sequential(
     max_impacts: int,
     max_logged: int,
 ) -> ResolvedImpacts:
-    """Resolves impacts one at a time, the fastest first.  energy: (*batch) kinetic energy before [J]."""
+    """Resolve impacts one at a time, the fastest first.  energy: (*batch) kinetic energy before [J]."""
 
     def striking(given: Any, V: Array) -> tuple[Vec3, Array]:
         model, contacts, rows = given
@@ -85,7 +85,7 @@ def sequential(
         return k + 1, V, *striking(given, V), energy + gained, log
 
     def tangential(model: Model, contacts: Contacts, worst: Array) -> Any:
-        """Tangential restitution of that contact, (1, *batch)."""
+        """Return the tangential restitution of contact `worst`, (1, *batch)."""
         if not law.tangential:
             return 0.0
         return gather_pairs(model.pair_tangential_restitution, gather(contacts.pair, worst[None], 0))
@@ -110,7 +110,7 @@ def simultaneous(
     max_impacts: int,
     max_logged: int,
 ) -> ResolvedImpacts:
-    """Resolves all impacts at once by Moreau's law, whatever `law` is.  energy: (*batch) kinetic energy before [J]."""
+    """Resolve all impacts at once by Moreau's law; `law` is ignored.  energy: (*batch) kinetic energy before [J]."""
     u = relative_velocity(rows, V)
     now = phases(model, contacts, u.z)
     struck = now.impact.any(0)
@@ -125,7 +125,7 @@ def simultaneous(
 
 
 def impact_log(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impacts:
-    """The log of simultaneous impacts.
+    """Return the log of simultaneous impacts.
 
     felt: (C, *batch) bool, contacts with an impulse.
     energy: (*batch) kinetic energy before [J].
@@ -140,12 +140,12 @@ def impact_log(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impac
 
 
 def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:
-    """Kinetic energy gained by an impulse (p . (u0 + u1) / 2, exact for any p) [J]."""
+    """Return the kinetic energy gained by an impulse (p . (u0 + u1) / 2, exact for any p) [J]."""
     return p.dot(before + after) * 0.5
 
 
 def _without_gain(rows: ContactJacobian, V: Array, u: Vec3, plastic: Vec3, elastic: Vec3, touching: Array) -> Vec3:
-    """The impulses farthest from the plastic towards the elastic ones that gain no energy.
+    """Return the impulses on the line from the plastic to the elastic ones that are farthest and gain no energy.
 
     On the line between them all impulses stay in their cones and no contact closes, since both sets are convex. The
     energy along the line is a parabola.

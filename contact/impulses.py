@@ -19,7 +19,7 @@ class ContactImpulses(NamedTuple):
     """Sums of the impulses of contacts between shapes, world axes, and of those at the limits of joints.
 
     links: (nl, 6, *batch) on each link: moment about its origin and impulse [N m s, N s].
-    pairs: (np, 3, *batch) on A of each row of `topology.pairs` [N s].
+    pairs: (np, 3, *batch) impulse on A of each row of `topology.pairs` [N s].
     normals: (np, *batch) sum of the normal impulses of each pair, without direction [N s].
     limits: (nv, *batch) impulse along each degree of freedom by its limits [N m s, N s].
     """
@@ -31,7 +31,7 @@ class ContactImpulses(NamedTuple):
 
     @staticmethod
     def none(model: Model, like: Array) -> ContactImpulses:
-        """like: (*batch)."""
+        """Return zeros.  like: (*batch)."""
         topology = model.topology
         n = len(topology.pairs)
         rows = (topology.n_links, 6), (n, 3), (n,), (topology.nv,)
@@ -39,7 +39,7 @@ class ContactImpulses(NamedTuple):
 
     @staticmethod
     def by(model: Model, q: Array, contacts: Contacts, p: Any) -> ContactImpulses:
-        """Sums of impulses p (C, *batch) on A, in the contact frames, at the coordinates q (*batch, nq)."""
+        """Sum the impulses p (C, *batch) on A, in the contact frames, at the coordinates q (*batch, nq)."""
         n_pairs, touch = len(model.topology.pairs), contacts.active & ~contacts.is_limit
         world, pair = contacts.frame.T @ p, jnp.where(contacts.pair >= 0, contacts.pair, n_pairs)
         columns = jnp.stack([jnp.where(touch, x, 0) for x in (*world.xyz, p.z)], 1)
@@ -52,7 +52,7 @@ class ContactImpulses(NamedTuple):
 
 
 def _limit_impulses(topology: Topology, contacts: Contacts, p_n: Array) -> Array:
-    """Impulse (nv, *batch) along each degree of freedom.  p_n: (C, *batch) at its limit [N m s, N s]."""
+    """Return the impulse (nv, *batch) along each degree of freedom.  p_n: (C, *batch) at its limit [N m s, N s]."""
     if not topology.nv:
         return jnp.zeros((0, *p_n.shape[1:]), p_n.dtype)
     limit = contacts.active & contacts.is_limit
@@ -60,7 +60,7 @@ def _limit_impulses(topology: Topology, contacts: Contacts, p_n: Array) -> Array
 
 
 def _link_impulses(model: Model, q: Array, contacts: Contacts, on_a: Vec3, touch: Array) -> Array:
-    """Moment about the origin and impulse on each link, (nl, 6, *batch) [N m s, N s]."""
+    """Return moment about the origin and impulse on each link, (nl, 6, *batch) [N m s, N s]."""
     n = model.topology.n_links
     origins = jnp.moveaxis(fk(model, q).position, (-2, -1), (0, 1))
     sums = jnp.zeros((n, 6, *contacts.pair.shape[1:]), q.dtype)

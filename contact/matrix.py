@@ -3,7 +3,7 @@
     u+ = u + K p        one contact (Holck 2.16, 2.17; theorem 1: K is constant, symmetric, positive definite)
     u+ = u + W p        all contacts of an instant; W's diagonal blocks are their K
 
-Both come from the rows J and their answers Y = M^-1 J^T (`rows.py`), whatever the contacts join.
+Both follow from the contact Jacobian J and the responses Y = M^-1 J^T (`contact_jacobian.py`).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def collision_matrix(
     point: Real[ArrayLike, "*#batch 3"] | Sequence[float],
     normal: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 1.0),
 ) -> Float[Array, "*#batch 3 3"]:
-    """K (..., 3, 3) [1/kg] of a contact between two links, in its frame (t1, t2, n): impulse p changes u by K p.
+    """Compute K (..., 3, 3) [1/kg] of a contact of two links, in its frame (t1, t2, n): impulse p changes u by K p.
 
-    link_a, link_b: names or indices; "world" or -1 for what does not move.
-    point: (..., 3) of the contact in the world [m].  normal: (..., 3) unit, world axes, from B to A.
+    link_a, link_b: names or indices; "world" or -1 for the world.
+    point: (..., 3) contact point in the world [m].  normal: (..., 3) unit normal, world axes, from B to A.
     """
     q = jnp.asarray(q)
     a, b = model.topology.link(link_a), model.topology.link(link_b)
     if a == b:
         raise ValueError(f"collision_matrix: link_a and link_b are both {link_a!r}; they must be two links")
-    links = jnp.array([a, b], jnp.int32)  # numbers, not part of the program: it serves all pairs
+    links = jnp.array([a, b], jnp.int32)  # arrays, so that one program serves all pairs
     return _collision_matrix(model, q, links, jnp.asarray(point, q.dtype), jnp.asarray(normal, q.dtype))
 
 
@@ -61,7 +61,7 @@ def _collision_matrix(model: Model, q: Array, links: Array, point: Array, normal
 
 
 def contact_operator(model: Model, rows: ContactJacobian) -> Array:
-    """W (*batch, C, 3, C, 3): how unit impulses at each contact change the relative velocities at all others."""
+    """Compute W (*batch, C, 3, C, 3), the changes of all relative velocities by unit impulses at each contact."""
     trees = trees_of(model.topology)
     meet = rows.tree[:, :, None, None] == rows.tree[None, None]  # (C, 2, C, 2, *batch)
     meet &= (rows.tree < trees.n)[:, :, None, None]

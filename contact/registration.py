@@ -1,4 +1,4 @@
-"""Laws of one's own: of impact, and of contacts that rest."""
+"""Registration of user-defined laws of impact and of resting contacts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .laws.table import LAWS
 from .resting.each_alone import each_alone
 from .resting.models import RESTING, Resting, no_impacts
 
-CAROMS = frozenset({*LAWS, *RESTING})  # names that are not to be had
+CAROMS = frozenset({*LAWS, *RESTING})  # names that are taken
 
 
 def register_law(
@@ -29,20 +29,20 @@ def register_law(
     tangential: bool = False,
     loses: bool = False,
 ) -> None:
-    """Make a law of impact known by its name, to whatever takes `law=`.
+    """Register a law of impact by name, for every argument `law=`.
 
-    name: for as long as the process lives. If it is that of a law of one's own, the new one takes its place, and all
-        that jax has compiled is compiled again.
-    impulse: (K, u, mu, e, e_t) -> p of one impact, of jax's functions alone: K (3, 3) the collision matrix [1/kg],
-        u (3,) velocity of A's point less B's before it [m/s], friction, normal and tangential restitution; p (3,) the
-        impulse on A [N s]. In the contact frame (t1, t2, n), n from B to A: u[2] < 0, as they approach, and
-        u + K @ p is the velocity after it. It is not asked about bodies that do not approach. What the compiler does
-        not translate (`jnp.linalg.solve`, for one) makes a run XLA's program, which is slow, and a warning says so.
+    name: valid until the process ends. A name registered before is replaced, and then all that jax has compiled is
+        compiled again.
+    impulse: (K, u, mu, e, e_t) -> p of one impact, written with jax's functions only: K (3, 3) the collision matrix
+        [1/kg], u (3,) velocity of A's point less B's before the impact [m/s], friction, normal and tangential
+        restitution; p (3,) the impulse on A [N s]. All are in the contact frame (t1, t2, n), n from B to A. The bodies
+        approach, u[2] < 0; the velocity after the impact is u + K @ p. If the compiler cannot translate a function
+        (`jnp.linalg.solve`, for example), the run is XLA's program, which is slow, and a warning says so.
     says: one line for people who choose a law.
     tangential: whether it reads e_t.
-    loses: whether it never gains energy; then rounding cannot make it do so.
+    loses: whether it never gains energy; then rounding cannot make it gain any.
 
-    An impulse outside the cone of friction, |p_t| > mu p_n, is put on its surface, with the result code
+    An impulse outside the friction cone, |p_t| > mu p_n, is put on its surface, with the result code
     IMPACT_UNFINISHED. An impact that gains energy has the code ENERGY_GAINED, one that is not finite NOT_FINITE.
     """
     one = _of_components("register_law", name, impulse, 3)
@@ -56,18 +56,20 @@ def register_law(
 
 
 def register_resting_law(name: str, push: Callable[[Array, Array, Array, Array, Array, Array], Array]) -> None:
-    """Make a law of contacts that push because they overlap, as springs do, known by its name to whatever takes
-    `resting=`. Under it there are no impacts.
+    """Register a law of contacts that push when they overlap, like springs, by name, for every argument `resting=`.
 
-    name: for as long as the process lives; see `register_law`.
-    push: (K, u, mu, e, gap, h) -> p of one contact with gap < 0, of jax's functions alone: K (3, 3) the collision
-        matrix [1/kg], u (3,) velocity of A's point less B's [m/s], friction, restitution, gap [m], length of the step
-        [s]; p (3,) the impulse on A over the step [N s]: force times h. In the contact frame (t1, t2, n), n from B to
-        A: u[2] < 0, as they approach, and 1 / K[2, 2] is the mass that the normal force feels. The numbers are those
-        of the start of the step, so max_dt must be short for the stiffness: below 1 / sqrt(stiffness K[2, 2]) by far.
+    Under this law there are no impacts.
 
-    What is outside the cone of friction is put on it: contacts do not pull, and |p_t| is at most mu p_n. Joint limits
-    are contacts too, K in their units. As with "penalty" there are no windows, reports or joints that stick.
+    name: valid until the process ends; see `register_law`.
+    push: (K, u, mu, e, gap, h) -> p of one contact with gap < 0, written with jax's functions only: K (3, 3) the
+        collision matrix [1/kg], u (3,) velocity of A's point less B's [m/s], friction, restitution, gap [m], length of
+        the step [s]; p (3,) the impulse on A over the step [N s]: force times h. All are in the contact frame
+        (t1, t2, n), n from B to A: u[2] < 0 if they approach, and 1 / K[2, 2] is the mass that the normal force feels.
+        All arguments are those at the start of the step, so max_dt must be short for the stiffness: far below
+        1 / sqrt(stiffness K[2, 2]).
+
+    An impulse outside the friction cone is put on it: contacts do not pull, and |p_t| is at most mu p_n. Joint limits
+    are contacts too, with K in their units. As with "penalty" there are no windows, reports or joints that stick.
     """
     one = _of_components("register_resting_law", name, push, 4)
 
@@ -79,9 +81,9 @@ def register_resting_law(name: str, push: Callable[[Array, Array, Array, Array, 
 
 
 def _of_components(door: str, name: str, of_one: Callable[..., Array], n: int) -> Callable:
-    """A person's function of one contact, (K, u, n numbers) -> p, as one of components of any shape.
+    """Return a user's function of one contact, (K, u, n numbers) -> p, as a function of components of any shape.
 
-    ValueError if it is not such a function, or if its name is no word or that of a law of Carom's.
+    Raises ValueError if it is not a function of this kind, or if its name is no word or the name of a built-in law.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"{door}: name is {name!r}; it must be a word of letters, digits and _")

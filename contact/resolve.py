@@ -18,7 +18,7 @@ from ..engine.native.primitive import native
 from ..engine.shaped import Float, Int, Real
 from .laws.table import alike, law_named, reversible_impulse
 
-# lanes at a time in XLA's program on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
+# lanes per tile in XLA's program on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
 TILE = 256
 
 
@@ -44,15 +44,15 @@ def resolve_impact(
     law: str = "stronge",
     tangential_restitution: Real[ArrayLike, "*#batch"] = 0.0,
 ) -> Impact:
-    """The effect of an impact between two bodies A and B on the relative velocity of their contact points.
+    """Compute the relative velocity of the contact points of two bodies A and B after an impact, and the impulse.
 
     K: collision matrix [1/kg], symmetric, u after = u + K p (Holck 2005, eq. 2.16). Only its upper
         triangle is read. For two free bodies K = (1/m_A + 1/m_B) 1 - [r_A] I_A^-1 [r_A] - [r_B] I_B^-1 [r_B].
     u: velocity of A's point less that of B's [m/s].
-    Both in the contact frame (t1, t2, n): tangents first, the normal n last, from B to A. u[..., 2] < 0 approaches;
-    where it is not negative nothing happens.
+    Both are in the contact frame (t1, t2, n): tangents first, then the normal n from B to A. The bodies approach if
+    u[..., 2] < 0; otherwise nothing happens.
     friction: Coulomb's mu >= 0.  restitution: e in [0, 1].
-    law: what restitution means.
+    law: the law of restitution and friction.
       "stronge" (default)  the normal impulse gives back e^2 of the work it took: never gains energy
       "poisson"            the normal impulse of restitution is e times that of compression
       "newton"             u_n after is -e times u_n before; can gain energy when slip stops or reverses
@@ -60,18 +60,18 @@ def resolve_impact(
       "frictionless"       friction is ignored
       "cone_projection"    algebraic, as real-time engines do it; can gain energy
     The first three integrate friction through the impact (`contact/sliding/`), to 1e-10 (float64) and 1e-4 (float32) of
-    |u|, and are the same where slip keeps its direction, or where tangential and normal are not coupled (a sphere).
+    |u|, and agree if slip keeps its direction, or if tangential and normal are not coupled (a sphere).
 
-    Returns u, impulse and code of each impact: ENERGY_GAINED flags an impact that left with more energy than it came
-    with; the change is impulse . (u before + u after) / 2, exactly. IMPACT_UNFINISHED: the sliding hit its cap, or K is
-    so nearly singular that rounding would decide; then the impulse is one nearer to the frictionless plastic one, which
-    ends the approach (and gains no energy where the law never does).
+    Returns u, impulse and code of each impact. ENERGY_GAINED: the impact gained energy; the change is exactly
+    impulse . (u before + u after) / 2. IMPACT_UNFINISHED: sliding took too many steps, or K is so nearly singular that
+    rounding would decide; then the impulse is moved towards the frictionless plastic one, so that it ends the approach
+    (and gains no energy if the law never does).
 
-    One contact is one impact: of several at one instant each knows nothing of the others here. Newton's cradle of equal
-    balls (e = 1) is a sequence of such impacts, worst approach first: only the last ball leaves. Solved together the
-    same balls part otherwise: (-1/3, 2/3, 2/3) v for three.
+    Each contact is one impact here, and several at one instant are independent. Newton's cradle of equal balls (e = 1)
+    is a sequence of these impacts, the fastest approach first: only the last ball leaves. Solved together the balls
+    leave differently: (-1/3, 2/3, 2/3) v for three.
 
-    Leading axes broadcast. Jitted; may be called under jit, vmap and differentiated, forward and backward.
+    Leading axes broadcast. The function is jitted; it works under jit and vmap, and in forward and reverse mode.
     """
     law_named(law)
     arrays = [jnp.asarray(x) for x in (K, u, friction, restitution, tangential_restitution)]
@@ -124,7 +124,7 @@ def _resolve(law: str, K: Array, u: Array, mu: Array, e: Array, e_t: Array) -> I
 
 @functools.partial(native, blocks=True)
 def _impacts(law: str, numbers: tuple[Array, ...]) -> tuple[Vec3, Vec3, Array]:
-    """u after, p and code of impacts side by side."""
+    """Return u after, p and code of a batch of impacts."""
     row = law_named(law)
 
     def some(numbers: tuple[Array, ...]) -> tuple[Vec3, Vec3, Array]:
@@ -136,7 +136,7 @@ def _impacts(law: str, numbers: tuple[Array, ...]) -> tuple[Vec3, Vec3, Array]:
 
 
 def _in_tiles(some: Any, numbers: tuple[Array, ...]) -> Any:
-    """All impacts, in tiles that fit the cache of a CPU, for programs that XLA compiles."""
+    """Resolve all impacts in tiles that fit the cache of a CPU, for programs that XLA compiles."""
     shape = numbers[0].shape
     lanes = numbers[0].size
     if not lane_programs() or lanes < 2 * TILE:

@@ -1,4 +1,4 @@
-"""respond: the change of velocities by the impacts of an instant. The last stage of this floor.
+"""Respond to the impacts of an instant with new velocities. The last stage of this floor.
 
     near = detect(model, q)                     pairs of shapes that are near
     contacts = determine(model, q, near)        contacts
@@ -55,13 +55,13 @@ def respond(
     max_logged: int | None = 64,
     u_n: Array | None = None,
 ) -> ImpactResponse:
-    """Resolves all impacts at the coordinates q (*batch, nq) and velocities v (*batch, nv).
+    """Resolve all impacts at the coordinates q (*batch, nq) and velocities v (*batch, nv).
 
     rows: the contact Jacobian, if it is known.
-    law: of one impact, see `carom.resolve_impact`.
-    impacts: several at once, "sequential" or "simultaneous", see `impact.py`.
-    max_impacts: limit at one instant; None: `most_impacts`. The code tells if a contact still closes then that would
-        bounce.
+    law: law of one impact, see `carom.resolve_impact`.
+    impacts: order of several impacts, "sequential" or "simultaneous", see `impact.py`.
+    max_impacts: limit at one instant; None: `most_impacts`. The code tells if a contact that would bounce still closes
+        then.
     max_logged: length of the log of impacts; None: `max_impacts`. `impacts.count` counts all.
     u_n: (C, *batch) normal velocities of the contacts, if they are known [m/s].
     """
@@ -88,7 +88,7 @@ def respond(
 
 
 def most_impacts(topology: Topology) -> int:
-    """The default limit of impacts at one instant."""
+    """Return the default limit of impacts at one instant."""
     return max(LEAST_IMPACTS, IMPACTS_EACH * default_capacity(topology))
 
 

@@ -1,4 +1,4 @@
-"""step: advance by exactly dt, with all events inside, and nothing recorded."""
+"""Advance a scene by exactly dt with all events, without a record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FORWARD = (
     "carom.step: its ticks have no end known beforehand, so reverse mode (jax.grad, jax.vjp) cannot go back through "
     "them: take forward mode (jax.jvp, jax.jacfwd), or carom.rollout with reverse=True and max_ticks"
 )
-TICKS = 1000  # steps tried, for each sixtieth of a second, after which a lane is given up
+TICKS = 1000  # steps tried for each sixtieth of a second, after which a lane is stopped
 
 
 @overload
@@ -62,13 +62,15 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
     options: Options | None = None,
     **keywords: Unpack[OptionKeywords],
 ) -> State | tuple[State, Report]:
-    """The state dt seconds later, of one scene or of a batch: impacts, rests and slides on the way included.
+    """Advance one scene or a batch by dt seconds, with the impacts, rests and slides within, and return the state.
 
-    control, forces: as of `carom.rollout`: None, (nv,) or (lanes, nv) for the whole of dt, or a function.
-    It may be jitted, mapped, and differentiated in forward mode: the times of impacts are differentiated too.
-    report: names of what to report of dt, see there; then the result is the state and the report, name -> (...).
+    control, forces: None, (nv,) or (lanes, nv) for the whole of dt, or a function, as for `carom.rollout`.
+    report: names of quantities to report, see `carom.rollout`; the result is then the state and the report,
+        name -> (...).
     throw: raise if a lane fails; inside jit nothing is raised, and a lane that fails stays where it failed.
-    options: how time passes, see `carom.Options`.  keywords: its fields one by one, which go before it.
+    options: see `carom.Options`.  keywords: fields of the options, which override `options`.
+
+    It may be jitted, mapped, and differentiated in forward mode; the times of impacts are differentiated too.
     """
     check_seconds("dt", dt)
     options = Options.of(options, keywords)
@@ -101,7 +103,7 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
         inside_jit = any(isinstance(x, jax.core.Tracer) for x in (state.q, state.v, interval, longest)) or is_traced(
             model
         )
-        scene = None if inside_jit else model.topology  # what else may be traced is found out by `capacity.py`
+        scene = None if inside_jit else model.topology  # `capacity.py` checks for other traced values
         after, code, *room, readings = with_enough_capacity(
             some, rules, lambda ran: CapacityNeeds(*ran[1:4]), scene=scene
         )
@@ -118,9 +120,9 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
 def _advance(
     rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Any, *bounds: Array
 ) -> Advanced:
-    """The state, the code, the contacts and near pairs met (`capacity.py`), and the report.
+    """Return the state, the code, the needed capacities for contacts and near pairs (`capacity.py`), and the report.
 
-    bounds: the longest step [s], the most ticks, how long windows are [s] if there are any."""
+    bounds: longest step [s], most ticks, and length of windows [s] if there are any."""
 
     topology, dt = model.topology, frames.dt
 
@@ -145,7 +147,7 @@ def _advance(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _advance_free(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
-    """The step of a scene in which nothing can touch."""
+    """Advance a scene in which nothing can touch."""
     scheme, functions, substeps, alone = static
     if functions == Drive() and lane_programs():
         after, _ = run_free_native((scheme, 1, substeps, alone), model, state, frames, rows)

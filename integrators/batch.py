@@ -1,7 +1,6 @@
-"""Batches of lanes that are more than one device, or its memory, is to have at once. `docs/batches.md` tells users.
+"""Batches of lanes that are split over several devices, or into chunks that fit the memory (see `docs/batches.md`).
 
-A lane knows nothing of the others, so nothing is sent between devices while they run, and each stops when its own
-lanes are done.
+Lanes are independent, so nothing is sent between devices while they run, and each device stops when its lanes are done.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from ..engine.state import State
 from .lane_map import lane_axes
 
 LANE = "lane"  # the axis of the mesh
-PATIENCE = 2.0  # [s] after which a run in chunks says how far it is
+PATIENCE = 2.0  # [s] after which a run in chunks shows its progress
 
 LaneProgram = Callable[..., Any]  # (static, model, state, frames, rows, *bounds) -> results, lanes first
 
 
 def run_batch(program: LaneProgram, static: Any, devices: Any, chunk: int | None, *numbers: Any) -> Any:
-    """program(static, *numbers) of lanes along one axis, on some devices, some lanes at a time."""
+    """Run program(static, *numbers) for lanes along one axis, on the given devices and in chunks."""
     state = numbers[1]
     if chunk is not None and not state.t.is_fully_addressable:
         raise ValueError("rollout: chunk is for lanes of one process; these are spread over several")
@@ -38,7 +37,7 @@ def run_batch(program: LaneProgram, static: Any, devices: Any, chunk: int | None
 
 
 def devices_for(devices: int | Sequence[Any] | None, state: State) -> list[Any]:
-    """The devices to run on: those given, the first n of this process, or by default as many as have a lane each."""
+    """Return the devices to run on: those given, the first n of this process, or all if each gets at least one lane."""
     if devices is not None and not isinstance(devices, int):
         return list(devices)
     if not state.t.is_fully_addressable:  # spread over processes already
@@ -52,7 +51,7 @@ def devices_for(devices: int | Sequence[Any] | None, state: State) -> list[Any]:
 
 
 def refuse_explicit_sharding(state: State) -> None:
-    """Refuses, inside jit, lanes with explicit sharding in their type, since results here have no such type."""
+    """Raise ValueError if lanes inside jit have explicit sharding in their type, which results do not have."""
     if axes := _explicit_axes(state):
         raise ValueError(
             f"rollout: inside jit the lanes are spread over the explicit mesh axis {axes[0]!r}. Call rollout outside "
@@ -61,12 +60,12 @@ def refuse_explicit_sharding(state: State) -> None:
 
 
 def _explicit_axes(state: State) -> list[Any]:
-    """The axes of a mesh over which the lanes are sharded, by their type."""
+    """Return the axes of a mesh over which the lanes are sharded, by their type."""
     return [axis for axis in jax.typeof(state.t).sharding.spec if axis is not None]
 
 
 def over_devices(program: LaneProgram, static: Any, devices: Sequence[Any], *numbers: Any) -> Any:
-    """program(static, *numbers) with equally many lanes on every device."""
+    """Run program(static, *numbers) with equally many lanes on every device."""
     lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
     each = -(-lanes // len(devices))
     if each * len(devices) > lanes:
@@ -91,7 +90,7 @@ def _run_sharded(program: LaneProgram, static: Any, mesh: Mesh, axes: tuple[int,
 
 
 def in_chunks(run: Callable[..., Any], chunk: int, devices: int, *numbers: Any) -> Any:
-    """run(*numbers), `chunk` lanes at a time, gathered into numpy arrays on the host.
+    """Call run(*numbers) with `chunk` lanes at a time, and gather the results in numpy arrays on the host.
 
     A chunk is rounded up to as many lanes on each device. All chunks have the same shape, and share one program.
     """
@@ -112,7 +111,7 @@ def in_chunks(run: Callable[..., Any], chunk: int, devices: int, *numbers: Any) 
 
 
 def at_hand(*arrays: Any) -> list[np.ndarray]:
-    """The arrays on the host; of such as are spread over processes, the lanes of this one."""
+    """Return the arrays on the host; if they are spread over processes, only the lanes of this one."""
     return [
         np.asarray(x) if getattr(x, "is_fully_addressable", True)
         else np.concatenate([np.asarray(shard.data) for shard in x.addressable_shards])
@@ -121,19 +120,19 @@ def at_hand(*arrays: Any) -> list[np.ndarray]:
 
 
 def some_lanes(numbers: Any, lanes: Any) -> Any:
-    """The numbers of some lanes, by their indices; the last lane is repeated beyond the end."""
+    """Return the numbers of some lanes, by their indices; beyond the end the last lane is repeated."""
     return _take_lanes(numbers, _axes(*numbers), lanes)
 
 
 def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> tuple[int, ...]:
-    """For each leaf of the numbers, the axis its lanes are along; -1 for none."""
+    """Return the axis of the lanes for each leaf of the numbers; -1 for none."""
     own, first, drive = lane_axes(model, state, rows)
     shared = jax.tree.map(lambda _: -1, (frames, bounds))
     return tuple(jax.tree.leaves((own, first, shared[0], drive, shared[1])))
 
 
 def _take_lanes(numbers: Any, axes: tuple[int, ...], lanes: Any) -> Any:
-    """The numbers of some lanes; behind the last one it is repeated."""
+    """Return the numbers of some lanes; beyond the end the last lane is repeated."""
     which = np.minimum(np.array(lanes), numbers[1].t.shape[0] - 1)
     leaves, tree = jax.tree.flatten(numbers)
     some = [x if axis < 0 else x[(slice(None),) * axis + (which,)] for x, axis in zip(leaves, axes, strict=True)]

@@ -5,9 +5,9 @@ before it loses one (`step.py`) and reports how many there are. It is then run a
 capacity is the next power of two. The result of a lane depends on no other lane, and is the same as with this capacity
 from the beginning. So runs begin with room for the contacts and near pairs that trees usually have, not for all.
 
-A lane whose log is full goes on and counts. It is run again, by the same program, with a log that is long enough, as
-long as the logs of all lanes together have at most `MOST_ROWS` rows. A lane with more impacts at one instant than a
-program hands on (`Rules.max_logged`) is run again by a program that hands on all.
+A lane whose log is full goes on and counts its impacts. It is run again, by the same program, with a log that is long
+enough, provided that the logs of all lanes together have at most `MOST_ROWS` rows. A lane with more impacts at one
+instant than a program records (`Rules.max_logged`) is run again by a program that records all.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .batch import at_hand
 from .rules import Rules
 
 CAPACITIES: dict[int, str] = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pairs"}
-ROWS = 1024  # of a lane's log at first
-MOST_ROWS = 2**20  # of the logs of all lanes together: 170 MB in float64
-FEW, LEAST = 1 / 4, 24  # of the contacts of all shapes of trees on a floor; and at least so many contacts
+ROWS = 1024  # rows of a lane's log at first
+MOST_ROWS = 2**20  # rows of the logs of all lanes together: 170 MB in float64
+FEW, LEAST = 1 / 4, 24  # first capacity: part of the contacts of all shapes of trees on a floor; least number
 FEW_NEAR = 32  # near pairs of shapes of two kinds, in scenes with trees: most pairs of a robot's links are never near
-SCENES = 256  # whose needed capacities are remembered
+SCENES = 256  # number of scenes whose needed capacities are remembered
 
 _NEEDED: dict[Any, Rules] = {}
 
@@ -49,7 +49,7 @@ class LogCapacity(NamedTuple):
 
     @staticmethod
     def of(lanes: int, given: int | None) -> LogCapacity:
-        """given: rows of each lane that the user asked for; None: by default."""
+        """Return the capacity.  given: rows of each lane that the user asked for; None: the default."""
         most = max(1, MOST_ROWS // max(lanes, 1)) if given is None else given
         return LogCapacity(min(ROWS, most) if given is None else given, most)
 
@@ -74,7 +74,7 @@ class CapacityNeeds(NamedTuple):
     missed: Any = 0
 
 
-Run = Callable[[Rules, int, Any], Any]  # (rules, rows of a log, numbers of lanes, or None for all of them) -> result
+Run = Callable[[Rules, int, Any], Any]  # (rules, rows of a log, indices of lanes or None for all) -> result
 
 
 def with_enough_capacity(
@@ -84,16 +84,16 @@ def with_enough_capacity(
     log: LogCapacity = NO_LOG,
     scene: Topology | None = None,
 ) -> Any:
-    """The result of a run whose capacities were enough for all lanes, unless the user has set them.
+    """Run with capacities that are enough for all lanes, except those that the user has set, and return the result.
 
-    met: result -> what its lanes needed.
-    scene: its later runs with the same rules begin with the capacities that this one needed. None: inside jit, where no
-        run is repeated.
+    met: result -> capacities that its lanes needed.
+    scene: later runs of this scene with the same rules begin with the capacities that this one needed. None: inside
+        jit, where no run is repeated.
     """
     first = rules if scene is None else _NEEDED.get((scene, rules)) or _usual(rules, scene)
     needed: list[Rules] = []
     result = _run_with_capacity(run, first, log, met, given_capacities(rules), None, needed)
-    if first is not rules and isinstance(met(result).code, jax.core.Tracer):  # inside jit after all, by a constant
+    if first is not rules and isinstance(met(result).code, jax.core.Tracer):  # inside jit, with a constant model
         return run(rules, log.rows, None)
     if needed and scene is not None:
         if len(_NEEDED) >= SCENES:
@@ -103,7 +103,7 @@ def with_enough_capacity(
 
 
 def _usual(rules: Rules, topology: Topology) -> Rules:
-    """Rules with room for as many contacts and near pairs as the scene usually has, unless the user has set it."""
+    """Return rules with the usual capacity of the scene for contacts and near pairs, unless the user has set it."""
     few, default = max(default_capacity(topology, FEW), LEAST), default_capacity(topology)
     if rules.max_contacts is None and few < default:
         rules = replace(rules, max_contacts=few)
@@ -113,12 +113,15 @@ def _usual(rules: Rules, topology: Topology) -> Rules:
 
 
 def given_capacities(rules: Rules) -> frozenset[str]:
-    """The names of the capacities that the user has set."""
+    """Return the names of the capacities that the user has set."""
     return frozenset(name for name in CAPACITIES.values() if getattr(rules, name) is not None)
 
 
 def raise_capacity(rules: Rules, code: int, contacts: int, pairs: int, given: frozenset[str] = frozenset()) -> Rules:
-    """Rules with enough capacity for a lane that ended so; the same rules if it was enough, or set by the user."""
+    """Return rules with enough capacity for a lane with this code and these needs.
+
+    They are the same rules if the capacity was enough, or set by the user.
+    """
     if code == PAIRS_FULL and rules.max_near is not None:
         return replace(rules, max_near=_power_of_two(pairs))
     name = CAPACITIES.get(code)
@@ -128,10 +131,10 @@ def raise_capacity(rules: Rules, code: int, contacts: int, pairs: int, given: fr
 
 
 def raise_log_capacity(rules: Rules, log: LogCapacity, logged: int, missed: int) -> tuple[Rules, LogCapacity]:
-    """Rules and log with enough capacity for a lane that ended so.
+    """Return rules and log with enough capacity for a lane with these logged and missed impacts.
 
-    The log gets longer, up to its largest length; if it was not full, the rules hand on more impacts of one instant.
-    Both stay the same if no impact was missed, or the log cannot get longer.
+    The log gets longer, up to its largest length; if it was not full, the rules record more impacts of one instant.
+    Both stay the same if no impact was missed, or if the log cannot get longer.
     """
     if not missed or log.rows == log.most:
         return rules, log
@@ -149,7 +152,10 @@ def _run_with_capacity(
     lanes: Any,
     needed: list[Rules],
 ) -> Any:
-    """needed: collects the rules with which most lanes were run again."""
+    """Run, and run lanes again whose capacity was exceeded.
+
+    needed: collects the rules with which most lanes were run again.
+    """
     result = run(rules, log.rows, lanes)
     ends = met(result)
     if isinstance(ends.code, jax.core.Tracer):  # inside jit the values are unknown
@@ -187,12 +193,12 @@ def _replace_lanes(x: Any, lanes: np.ndarray, new: Any) -> Any:
 
 
 def _lengthen(x: Any, rows: int) -> Any:
-    """x (lanes, E, ...) with as many rows, the new ones blank (`Record.new`)."""
+    """Return x (lanes, E, ...) lengthened to E = rows with blank rows (`Record.new`)."""
     more = [(0, 0), (0, rows - x.shape[1])] + [(0, 0)] * (x.ndim - 2)
     blank = 0 if jnp.issubdtype(x.dtype, jnp.floating) else -1
     return (np if isinstance(x, np.ndarray) else jnp).pad(x, more, constant_values=blank)
 
 
 def _power_of_two(n: int) -> int:
-    """The least power of two that is at least n."""
+    """Return the least power of two that is at least n."""
     return 1 << (n - 1).bit_length()

@@ -13,7 +13,7 @@ from jax import Array
 
 
 class Frames(NamedTuple):
-    """Times of a run's frames. All are arguments of the compiled program, which is the same for any values.
+    """Times of a run's frames. All are arguments of the compiled program, so one program serves all values.
 
     dt: () time between frames [s].
     last: () time between the last two frames [s].
@@ -26,17 +26,17 @@ class Frames(NamedTuple):
 
     @staticmethod
     def of(intervals: Sequence[float] | np.ndarray, dtype: Any) -> Frames:
-        """Frames from the times between them, which are equal except that the last may be shorter."""
+        """Return frames with the given intervals, which are equal except that the last may be shorter."""
         dt, last = (as_array(float(intervals[k]), dtype) for k in (0, -1))
         return Frames(dt, last, as_array(len(intervals), np.int32))
 
     def interval(self, k: Array | int) -> Array:
-        """Time from frame k to the next [s]."""
+        """Return the time from frame k to the next [s]."""
         return jnp.where(k >= self.count - 1, self.last, self.dt)
 
 
 def as_array(x: Any, dtype: Any) -> Array:
-    """x () as an array of this type. Arrays of Python numbers are cached: making one takes longer than a short step."""
+    """Return x () as an array of this type. Arrays of Python numbers are cached: one takes longer than a short step."""
     return _constant(x, dtype) if type(x) in (float, int) else jnp.asarray(x, dtype)
 
 
@@ -50,9 +50,9 @@ class Clock(NamedTuple):
     """Time to the next frame.
 
     left: (*batch) time to the next frame [s]. With a clock for each island (`clocks.py`): (T,) time of each clock to
-        their next synchronization.
+        the next synchronization.
     due: (*batch) time of the next frame [s].
-    frame: (*batch) its number; frame 0 is the first state of a run.
+    frame: (*batch) number of the next frame; frame 0 is the first state of a run.
     rest: () time from the next synchronization to the next frame [s]; None for a single clock.
     """
 
@@ -63,21 +63,21 @@ class Clock(NamedTuple):
 
 
 def start_clock(t: Array, frames: Frames) -> Clock:
-    """A clock at the time t (*batch), before the first frame."""
+    """Return a clock at the time t (*batch), before the first frame."""
     first = jnp.broadcast_to(frames.interval(0), t.shape).astype(t.dtype)
     return Clock(first, t + first, jnp.ones(t.shape, jnp.int32))
 
 
 def start_island_clocks(clock: Clock, trees: int, apart: Array) -> Clock:
-    """A clock for each tree, synchronized after at most `apart` () [s], in place of one clock."""
+    """Return a clock for each tree instead of one clock; they synchronize after at most `apart` () [s]."""
     piece = _piece(clock.left, apart)
     return clock._replace(left=jnp.full(trees, piece), rest=clock.left - piece)
 
 
 def advance_clock(clock: Clock, h: Array, frames: Frames, apart: Array | None = None) -> tuple[Clock, Array]:
-    """The clock and the time after a step h (*batch), or (T,) with several clocks [s].
+    """Return the clock and the time after a step h (*batch), or (T,) with several clocks [s].
 
-    With several clocks, the time is that of the last of them. After the last frame, the time left is 0.
+    With several clocks, the time is that of the one farthest behind. After the last frame, the time left is 0.
     apart: () longest time between synchronizations [s]; None: there is one clock.
     """
     left, rest = clock.left - h, clock.rest
@@ -96,18 +96,18 @@ def advance_clock(clock: Clock, h: Array, frames: Frames, apart: Array | None = 
 
 
 def _next(clock: Clock, reached: Array, frames: Frames) -> tuple[Array, Array, Array]:
-    """The interval after the next frame [s], and the time and number of the next frame after it is reached."""
+    """Return the interval after the next frame [s], and the time and number of the next frame after it is reached."""
     next_one = jnp.where(clock.frame < frames.count, frames.interval(clock.frame), 0).astype(clock.left.dtype)
     due, frame = clock.due + next_one, clock.frame + 1
     return next_one, jnp.where(reached, due, clock.due), jnp.where(reached, frame, clock.frame)
 
 
 def clock_times(clock: Clock, h: Array) -> Array:
-    """The time of each clock (T,) after a step h (T,) [s]."""
+    """Return the time of each clock (T,) after a step h (T,) [s]."""
     return clock.due - ((clock.left - h) + clock.rest)
 
 
 def _piece(whole: Array, apart: Array) -> Array:
-    """The length of equal pieces of `whole`, none longer than `apart` [s]."""
+    """Return the length of equal pieces of `whole`, none longer than `apart` [s]."""
     rounding = 1 - 16 * jnp.finfo(whole.dtype).eps
     return whole / jnp.maximum(jnp.ceil(whole * rounding / apart), 1)

@@ -3,16 +3,16 @@
 Derivation. Forces within an island change only the island's own energy, and impacts and contacts never increase it. So
 with T the kinetic energy of an island, and f the other forces on its bodies,
 
-    s = sqrt(2 T),   ds/dt <= r = |M^-1/2 f|;   of a free body   r <= sqrt(m) g + |F|/sqrt(m) + |N|/sqrt(I)
+    s = sqrt(2 T),   ds/dt <= r = |M^-1/2 f|;   for a free body   r <= sqrt(m) g + |F|/sqrt(m) + |N|/sqrt(I)
 
 and during a time t no body of it is faster than (s + r t)/sqrt(m), or turns faster than (s + r t)/sqrt(I), with I its
 least moment of inertia, and s and r root sums of squares over the island. No point of a body moves farther than t times
-the first bound plus t times the second and the swing of the shape (`collision/bounds.py`).
+the first bound plus t times the second times the swing of the shape (`collision/bounds.py`).
 
 Bodies that may come within detection range of each other share a clock. Their energies add up, so that they may move
 farther and reach more bodies. All bodies share one clock if one may move farther than its detection reach, or if
-springs, motors or damping act on free bodies. A contact that is too deep opens at half the rest speed at most; so may
-each of the contacts in a pile, which is why that speed is multiplied by the number of bodies.
+springs, motors or damping act on free bodies. A contact that is too deep opens at half the rest speed at most. Each of
+the contacts in a pile may do so, therefore that speed is multiplied by the number of bodies.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GAINING = ("newton",)  # laws under which an impact may gain energy
 
 
 def clocks_may_differ(rules: Rules, topology: Topology) -> bool:
-    """Return whether trees may have clocks of their own: the scene has several free bodies, and nothing else moves."""
+    """Return whether trees may have their own clocks: the scene has several free bodies, and nothing else moves."""
     wanted = rules.clocks == "islands" or (rules.clocks == "auto" and trees_of(topology).n >= MANY)
     plain = rules.scheme == "exact" and rules.resting == "solve" and rules.time_control != "fixed" and not rules.limits
     bodies = trees_of(topology).n > 1 and free_bodies(topology).all() and not topology.driven
@@ -56,7 +56,7 @@ def clocks_may_differ(rules: Rules, topology: Topology) -> bool:
 
 
 def one_island(topology: Topology) -> IslandClocks:
-    """The assignment of all trees to one clock."""
+    """Return the assignment of all trees to one clock."""
     return IslandClocks(jnp.zeros(trees_of(topology).n, jnp.int32))
 
 
@@ -70,8 +70,9 @@ def assign_clocks(
     free_reach: Array | None,
     left: Array,
 ) -> Clocks:
-    """The clock of each tree after steps h (T,) that led to the state `after`; it changes only at synchronizations.
+    """Return the clock of each tree after steps h (T,) that led to the state `after`.
 
+    It changes only at synchronizations.
     drive, bounds, free_reach: as for `separate_islands`.
     left: (T,) time to the next synchronization [s].
     """
@@ -85,7 +86,7 @@ def assign_clocks(
 def separate_islands(
     model: Model, state: State, drive: Drive, bounds: Proximities, free_reach: Array | None, near: Array, time: Array
 ) -> IslandClocks:
-    """The clock of each tree for a time () [s], starting at `state`.
+    """Return the clock of each tree for a time () [s], starting at `state`.
 
     bounds: lower bounds of the distances of pairs.
     free_reach: (ns,) distance that each shape may move before it can touch a pair without a row [m], or None.
@@ -102,7 +103,7 @@ def separate_islands(
     gap = bounds.gap - near
 
     def ways(island: Array) -> Array:
-        """Distance that any point of each shape may move, (ns,) [m]."""
+        """Return the largest distance that a point of each shape may move, (ns,) [m]."""
         s, r = (root(jnp.zeros_like(x).at[island].add(x * x))[island] for x in (body.s, body.r))
         number = jnp.zeros_like(body.s).at[island].add(1)[island]
         energy = s + r * time
@@ -113,7 +114,7 @@ def separate_islands(
         return jnp.where(tree < len(body.s), SURE * (way + by_rotation), 0)
 
     def join_islands(island: Array) -> tuple[Array, Array]:
-        """Islands after joining all that may meet, and whether any body may touch a pair without a row."""
+        """Join islands that may meet; return them, and whether any body may touch a pair without a row."""
         way = ways(island)
         meet = both & ~(gap > way[a] + way[b])
         last = jnp.int32(len(island))
@@ -143,7 +144,7 @@ def separate_islands(
 
 
 class _Bodies(NamedTuple):
-    """Free bodies (T,), see the module.
+    """Free bodies (T,), see the derivation above.
 
     s: square root of twice the kinetic energy [sqrt(J)].
     r: bound of ds/dt [sqrt(J)/s].
@@ -161,7 +162,7 @@ class _Bodies(NamedTuple):
     @staticmethod
     def of(model: Model, state: State, drive: Drive) -> _Bodies:
         trees = trees_of(model.topology)
-        link = np.argsort(trees.of_link[:-1], kind="stable")[: trees.n]  # of each tree
+        link = np.argsort(trees.of_link[:-1], kind="stable")[: trees.n]  # the link of each tree
         dofs = trees.dofs
         mass, inverse = model.mass[link], Sym3.of(model.inertia[link]).inverse()
         light = 1 / jnp.sqrt(mass)
@@ -178,7 +179,7 @@ class _Bodies(NamedTuple):
 
 
 def _sizes(model: Model) -> tuple[Array, Array]:
-    """Swing and radius (ns,) of each shape about the centre of mass of its link [m]; 0 of statics."""
+    """Return swing and radius (ns,) of each shape about the centre of mass of its link [m]; 0 for statics."""
     links = np.array(model.topology.shape_links, int)
     found = reach(model, model.com[np.maximum(links, 0)])
     return tuple(jnp.where(links >= 0, x, 0) for x in (found.swing, found.full))  # type: ignore[return-value]

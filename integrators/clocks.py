@@ -32,43 +32,43 @@ class OneClock(NamedTuple):
     """One clock for all trees of a lane."""
 
     def any(self, tree: Array, x: Array) -> Array:
-        """Return whether any contact x (C, *batch) is true.  tree: of `ContactJacobian`."""
+        """Return whether x (C, *batch) is true for any contact.  tree: of `ContactJacobian`."""
         return x.any(0)
 
     def most(self, tree: Array, x: Array) -> Array:
-        """The most of contacts x (C, *batch), 0 at least."""
+        """Return the maximum of x (C, *batch) over contacts, at least 0."""
         return x.max(0, initial=0)
 
     def least(self, tree: Array, x: Array, most: float) -> Array:
-        """The least of contacts x (C, *batch), `most` at most."""
+        """Return the minimum of x (C, *batch) over contacts, at most `most`."""
         return x.min(0, initial=most)
 
     def total(self, tree: Array, x: Array) -> Array:
-        """The sum over contacts x (C, *batch)."""
+        """Return the sum of x (C, *batch) over contacts."""
         return x.sum(0)
 
     def of_contacts(self, tree: Array, x: Array) -> Array:
-        """x, as it goes with contacts (C, *batch)."""
+        """Return x in a shape that broadcasts with contacts (C, *batch)."""
         return x
 
     def of_dofs(self, topology: Topology, x: Array) -> Array:
-        """x, as it goes with joint velocities (*batch, nv)."""
+        """Return x in a shape that broadcasts with joint velocities (*batch, nv)."""
         return column(x)  # type: ignore[return-value]
 
     def of_coordinates(self, topology: Topology, x: Array) -> Array:
-        """x, as it goes with coordinates (*batch, nq)."""
+        """Return x in a shape that broadcasts with coordinates (*batch, nq)."""
         return column(x)  # type: ignore[return-value]
 
     def of_trees(self, x: Array) -> Array:
-        """x, as it goes with numbers of trees and the world (*batch, T + 1)."""
+        """Return x in a shape that broadcasts with values of trees and the world (*batch, T + 1)."""
         return column(x)  # type: ignore[return-value]
 
     def of_blocks(self, x: Array) -> Array:
-        """x, as it goes with tree blocks (T + 1, w, *batch)."""
+        """Return x in a shape that broadcasts with tree blocks (T + 1, w, *batch)."""
         return x
 
     def either(self, yes: Array, x: Any, y: Any) -> Any:
-        """x where yes, else y; either of clocks, or of tree blocks (T + 1, w, *batch)."""
+        """Return x where yes, else y; both are values of clocks, or tree blocks (T + 1, w, *batch)."""
         return jnp.where(yes, x, y)
 
     def each(self) -> bool:
@@ -76,45 +76,48 @@ class OneClock(NamedTuple):
         return False
 
     def apart(self, max_dt: Array | float) -> Any:
-        """Longest time between synchronizations of clocks [s]; None for a single clock."""
+        """Return the longest time between synchronizations of clocks [s]; None for a single clock."""
         return None
 
     def of_all(self, x: Array) -> Array:
-        """Return whether x is true of all clocks of a lane (*batch)."""
+        """Return whether x is true for all clocks of a lane (*batch)."""
         return x
 
     def latest(self, x: Array) -> Array:
-        """The largest of the clocks' numbers (*batch)."""
+        """Return the largest of the clocks' values (*batch)."""
         return x
 
     def waiting(self, asleep: Array | None, h: Array, left: Array, fresh: Array) -> Array | None:
-        """Numbers (T, *batch), -1 for trees whose contacts are detected after a step h; None: all are.
+        """Return numbers (T, *batch), -1 for trees whose contacts are detected after a step h; None: all are.
 
         asleep: trees that sleep.
         left: time to the next synchronization [s].
-        fresh: whether the lane has not begun yet.
+        fresh: whether the lane has not started yet.
         """
         return asleep
 
     def under_way(self, tree: Array, contacts: Contacts, h: Array, fresh: Array) -> Contacts:
-        """The contacts of trees that move in a step."""
+        """Return the contacts of trees that move in a step."""
         return contacts
 
     def of_shapes(self, topology: Topology) -> Array | None:
-        """Clock (ns,) of each shape, T for statics; None for a single clock."""
+        """Return the clock (ns,) of each shape, T for statics; None for a single clock."""
         return None
 
     def of_clocks(self, x: Array) -> Array:
-        """The value of each clock, from values (*batch), or (T,) by `of_shapes`."""
+        """Return the value of each clock, from values (*batch), or (T,) by `of_shapes`."""
         return x
 
     def along(self, model: Model, q: Array, v: Array, h: Array) -> Array:
-        """The coordinates q after h [s] at the velocities v."""
+        """Return the coordinates q after h [s] at the velocities v."""
         return integrate_q(model, q, v, h)
 
 
 class IslandClocks(NamedTuple):
-    """island: (T,) the lowest tree of the island that each tree belongs to."""
+    """One clock for each island.
+
+    island: (T,) the lowest tree of each tree's island.
+    """
 
     island: Array
 
@@ -161,14 +164,14 @@ class IslandClocks(NamedTuple):
         return x.max()
 
     def waiting(self, asleep: Array | None, h: Array, left: Array, fresh: Array) -> Array | None:
-        stand = (h == 0) & ~(h == left).all() & ~fresh  # where they are all to meet, but others are not there yet
+        stand = (h == 0) & ~(h == left).all() & ~fresh  # trees that wait at a synchronization for others
         return jnp.where(stand, 0, -1).astype(jnp.int32)
 
     def under_way(self, tree: Array, contacts: Contacts, h: Array, fresh: Array) -> Contacts:
         return contacts._replace(active=contacts.active & (self.of_contacts(tree, h > 0) | fresh))
 
     def of_shapes(self, topology: Topology) -> Array | None:
-        tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # of link -1 it is the world, the last
+        tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # for link -1 the world, the last one
         return _append_world(self.island, len(self.island))[tree]
 
     def of_clocks(self, x: Array) -> Array:
@@ -179,7 +182,7 @@ class IslandClocks(NamedTuple):
 
     def _of(self, how: Callable[[Array, Array], Array], tree: Array, x: Array, neutral: float) -> Array:
         trees = len(self.island)
-        of_contact = _append_world(self.island, trees)[tree.min(1)]  # the world is the last
+        of_contact = _append_world(self.island, trees)[tree.min(1)]  # the world is last
         return segment_reduce(how, x, of_contact, trees, neutral)[self.island]
 
 
@@ -188,7 +191,7 @@ ONE = OneClock()
 
 
 def _append_world(x: Array, last: Any = 0) -> Array:
-    """x with an entry for the world appended."""
+    """Return x with an entry for the world appended."""
     return jnp.concatenate([x, jnp.full_like(x[:1], last)])
 
 

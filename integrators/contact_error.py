@@ -4,12 +4,12 @@ A contact that has an impulse over a whole step ends it with the target velocity
 the error of the predicted contact kinematics, which is of order 2 in the step. A rolling wheel would therefore strike
 the ground, or leave it, with a speed and a gap that are pure discretization error. Both are measured at the end of the
 step, and the end is corrected (`correction.py`). The correction takes the energy p.u/2, of order 4 in the step. If this
-exceeds `ROUGH` squared of the kinetic energy of the touching trees, a shorter step is taken. The ratio also sets the
+exceeds `ROUGH` squared times the kinetic energy of the touching trees, a shorter step is taken. The ratio also sets the
 length of the next step.
 
 Contacts at both ends of a step are the same if they belong to the same pair of shapes, or the same joint limit, and are
 nearest to each other after the predicted migration. An error that is larger than a step can explain means a new
-contact, which is left to time control. A step can explain errors of the contact's velocity and of the turn of its
+contact, which is left to time control. A step can explain errors of the contact's velocity and of the rotation of its
 normal, and errors because forces change within the step (stiff springs), while impulses are computed for the forces at
 its start.
 """
@@ -47,19 +47,19 @@ from .schemes import FIRST_ORDER
 
 A_PAIR = 4  # most contacts of a pair of shapes
 NEAR = 5.0  # gap bands: error of a gap that needs no correction
-STILL = 0.05  # of the rest speed: error of a velocity that needs no correction
+STILL = 0.05  # rest speeds: error of a velocity that needs no correction
 ROUGH = 0.001  # squared: relative energy error above which a shorter step is taken
 ROUGHER = 0.01  # the same for schemes of order 1, whose own error is larger
-QUIET = 0.2  # of the rest speed: a smaller velocity error never shortens a step
-KNOWN = 1 / 4  # of ROUGH, as a velocity: with a smaller error the energy is not computed
-LOST = 16.0  # times ROUGH squared: the energy error that a missing contact counts as
-SPARE = 1e-3  # of the rest speed: friction that changes a velocity by less is within the accuracy of impulses
-JUMP, EVEN = 0.5, 2e-3  # of the turn that is expected, and beyond it [rad]: the most that can be its error
-ASTRAY = 0.25  # of the way a contact is to migrate: the farthest that its partner is from there, if another is nearer
+QUIET = 0.2  # rest speeds: a smaller velocity error never shortens a step
+KNOWN = 1 / 4  # part of ROUGH, as a velocity: with a smaller error the energy is not computed
+LOST = 16.0  # times ROUGH squared: energy error of a missing contact
+SPARE = 1e-3  # rest speeds: friction that changes a velocity by less is within the accuracy of impulses
+JUMP, EVEN = 0.5, 2e-3  # largest error of a normal: part of its expected rotation, and additional angle [rad]
+ASTRAY = 0.25  # part of the expected migration: farthest distance of a partner from its place, if another is nearer
 SURELY = 10.0  # times the largest expected gap error: the distance within which contacts are detected
-SAME = 0.05  # of the velocities that meet: with a larger error it is another contact
-CHANGED = 0.5  # of a contact's impulse: largest part that is explained by forces that change within the step
-ALIKE = 0.5  # of the speed at which a contact closes: largest difference for a contact that has returned
+SAME = 0.05  # part of the velocities that meet: with a larger error it is another contact
+CHANGED = 0.5  # part of a contact's impulse that forces that change within the step can explain, at most
+ALIKE = 0.5  # part of the speed at which a contact closes: largest difference for a contact that has returned
 
 
 class ContactErrors(NamedTuple):
@@ -70,8 +70,8 @@ class ContactErrors(NamedTuple):
     normal, tangent: (C, *batch) whether the step constrained the contact in these directions.
     lifts: (C, *batch) contacts that touched, opened without an impulse, and sank in: only their gap has an error.
     most: (C, *batch) largest error of u.z that the step can explain [m/s].
-    much: of each clock, whether the errors need a correction.
-    rough: of each clock, energy error relative to the allowed one; above 1 a shorter step should be taken.
+    much: whether the errors need a correction, for each clock.
+    rough: energy error relative to the allowed one, for each clock; above 1 a shorter step should be taken.
     partner: (C, *batch) the row of each contact at the start, and whether the step carried it.
     """
 
@@ -91,7 +91,7 @@ class ExpectedContacts(NamedTuple):
 
     carried: whether the contact had an impulse over the whole step.
     freed: whether it touched and had no impulse.
-    gap: at the start [m].
+    gap: gap at the start [m].
     u_n: normal velocity at the start [m/s].
     target: normal velocity at the end [m/s].
     sticks: whether it sticks.
@@ -119,11 +119,11 @@ def contact_errors(
     rows: ContactJacobian,
     u: Vec3,
 ) -> ContactErrors:
-    """Errors of the contacts at the end of a step.
+    """Return the errors of the contacts at the end of a step.
 
-    expected: what the step expects of its contacts.
-    contacts, rows: at its end, and their Jacobian.
-    u: (C, *batch) relative velocities there, in their frames [m/s].
+    expected: expected motion of the step's contacts.
+    contacts, rows: contacts at its end, and their Jacobian.
+    u: (C, *batch) relative velocities at its end, in the contact frames [m/s].
     """
     may = ROUGHER if rules.scheme in FIRST_ORDER else ROUGH
     ready, clocks, before = lane.ready, lane.clocks, lane.ready.contacts
@@ -140,7 +140,7 @@ def contact_errors(
     gap = contacts.gap - jnp.where(sunk, expected.gap + (expected.u_n + expected.target) * (h_there * 0.5), 0)
     u_n = u.z - expected.target
     matched = matched & (jnp.abs(gap) <= expected.most * h_there + NEAR * model.gap_band)
-    # schemes of order 1 move a contact that leaves along a curve into the ground first
+    # schemes of order 1 first move a contact that leaves along a curve into the ground
     lifts = matched & ~expected.carried & inside & (gap < -NEAR * model.gap_band) & (u.z > 0)
     matched = matched & expected.carried & (jnp.abs(u_n) <= expected.most)
     sticks = matched & expected.sticks
@@ -159,7 +159,7 @@ def contact_errors(
 
 
 def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContacts:
-    """Expected motion of the contacts of a step that was tried."""
+    """Return the expected motion of the contacts of a step that was tried."""
     model, lane, tried = stop_gradient((model, lane, tried))
     ready, p = lane.ready, tried.impulse
     before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)
@@ -179,8 +179,10 @@ def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContac
 
 
 def max_gap_error(model: Model, lane: Lane, h: Array, expected: ExpectedContacts) -> Array:
-    """Largest error (*batch) [m] of the gaps of contacts that a step carried, before correction: the distance within
-    which contacts are detected.  h: of each clock [s]."""
+    """Return the largest error (*batch) [m] of the gaps of contacts that a step carried, before correction.
+
+    It is the distance within which contacts are detected.  h: step of each clock [s].
+    """
     each = stop_gradient(lane.clocks.of_contacts(lane.ready.rows.tree, h))
     off = jnp.abs(expected.gap) + expected.most * each + NEAR * model.gap_band
     return SURELY * jnp.where(expected.carried, off, 0).max(0, initial=0)
@@ -196,12 +198,12 @@ def _energy_error(
     fast: Array,
     may: float,
 ) -> Array:
-    """Energy error of contacts (C, *batch) with velocity errors u, relative to the allowed one.
+    """Return the energy error of contacts (C, *batch) with velocity errors u, relative to the allowed one.
 
-    It is 0 if the contact's normal has turned otherwise than expected, as when the edge of a face comes to lie on its
+    It is 0 if the contact's normal has not turned as expected, for example when an edge of a face comes to lie on its
     neighbour: no shorter step would predict that.
 
-    turned: row of each contact's partner at the start; of these, normals expected at the end, and how far they turn.
+    turned: row of each contact's partner at the start; expected normals of these at the end, and their rotation.
     fast: (C, *batch) bool, contacts for which it is computed; it is 0 for the others.
     may: its square is the allowed part of the kinetic energy of their trees.
     """
@@ -226,8 +228,10 @@ def _energy_error(
 def _match_contacts(
     model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, matched: Array, first: Array
 ) -> tuple[Array, Array, Array]:
-    """Matches contacts at both ends of a step: of which carried ones the pair still touches; for each contact of the
-    end, the row of its partner at the start, and whether it has one.
+    """Match contacts at both ends of a step.
+
+    Return whether the pair of each contact of the start still touches; and for each contact of the end, the row of its
+    partner at the start, and whether it has one.
 
     at: (C, *batch) predicted points of the contacts of the start [m].
     near: (C, *batch) squared distance within which a contact is the partner, even if another one was nearer [m^2].
@@ -248,7 +252,7 @@ def _match_contacts(
 def _match_by_distance(
     names: int, before: Contacts, contacts: Contacts, at: Vec3, matched: Array, first: Array, near: Array
 ) -> tuple[Array, Array, Array]:
-    """`_match_contacts` by search.  names: the number of pairs and joint limits.
+    """Match contacts as `_match_contacts`, by search.  names: the number of pairs and joint limits.
 
     The contacts of a pair are adjacent rows; a table holds the first row of each pair.
     """
@@ -290,14 +294,16 @@ def _number_of_names(model: Model) -> int:
 
 
 def _name(names: int, contacts: Contacts) -> Array:
-    """Index (C, *batch) of each contact's pair; joint limits are numbered after all pairs."""
+    """Return the index (C, *batch) of each contact's pair; joint limits are numbered after all pairs."""
     pairs = jnp.maximum(contacts.pair, 0)
     return jnp.where(contacts.is_limit, names - 1 - contacts.dof, pairs)
 
 
 def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
-    """Least entry (n, *batch) of x (C, *batch) with each index (C, *batch), `none` if there is no entry; that of the
-    last index may be any."""
+    """Return the least entry (n, *batch) of x (C, *batch) with each index (C, *batch), `none` if there is no entry.
+
+    The result of the last index is undefined.
+    """
     if lane_programs() and x.ndim == 1:
         return segment_reduce(jnp.minimum, jnp.where(index < n - 1, x, none), index, n, none)
     lanes = math.prod(x.shape[1:])
@@ -309,12 +315,12 @@ def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
 def since_return(
     model: Model, lane: Lane, h: Array, contacts: Contacts, rows: ContactJacobian, u_n: Array, deep: Array, since: Array
 ) -> Array:
-    """Time (C, *batch) [s] since contacts that opened at the start of a step closed again.
+    """Return the time (C, *batch) [s] since contacts that opened at the start of a step closed again.
 
     It follows from their gap and velocity at the start and their depth at the end, for a constant acceleration. Other
     contacts keep `since`, and so do contacts whose velocity u_n does not fit.
 
-    h: length of the step, of each clock [s].
+    h: length of the step of each clock [s].
     u_n: (C, *batch) normal velocities at the end [m/s].
     deep: (C, *batch) bool, contacts that are too deep at the end.
     since: (C, *batch) estimate for the other contacts [s].

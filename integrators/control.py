@@ -1,5 +1,5 @@
-"""Actuation: motor commands and forces from outside. Each is None, constant, one row for each frame, or a function of
-the state."""
+"""Actuation: motor commands and external forces. Each is None, constant, one row for each frame, or a function of the
+state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Orders(NamedTuple):
 
     @staticmethod
     def of(control: Any, forces: Any, frames: int, nv: int, state: State) -> Orders:
-        """Orders from the arguments of `rollout`.  frames: the number of intervals."""
+        """Return the orders of arguments of `rollout`.  frames: the number of intervals."""
         if control is None and forces is None:
             return NOTHING
         given = {"control": control, "forces": forces}
@@ -54,9 +54,9 @@ def _rows(name: str, given: Any, frames: int, nv: int, state: State) -> Array | 
 
 
 def order_of(name: str, shape: tuple[int, ...], frames: int, nv: int, lanes: tuple[int, ...]) -> str:
-    """The leading axes of an array of motor commands or forces, before the axis of the nv degrees of freedom: "frames",
-    "lanes", "lanes, frames" or, as programs take them, "frames, lanes".
+    """Return the leading axes of an array of motor commands or forces, before the axis of the nv degrees of freedom.
 
+    They are "frames", "lanes", "lanes, frames" or, as in programs, "frames, lanes".
     frames: the number of intervals.
     lanes: () for one scene.
     Raises ValueError for another shape.
@@ -81,7 +81,7 @@ def order_of(name: str, shape: tuple[int, ...], frames: int, nv: int, lanes: tup
 
 
 def hold_over_steps(name: str, given: Any, nv: int, state: State) -> Any:
-    """The argument of `step`, constant over its time, in the form of `Orders`."""
+    """Return the argument of `step`, constant over its time, in the form of `Orders`."""
     if given is None or callable(given):
         return given
     rows, wide = jnp.asarray(given, state.q.dtype), (*state.t.shape, nv)
@@ -92,7 +92,7 @@ def hold_over_steps(name: str, given: Any, nv: int, state: State) -> Any:
 
 
 def controller_of(rows: Drive, functions: Drive) -> Controller:
-    """Controller of a run: (model, state, number of the next frame () or (*batch)) -> drive until the next state."""
+    """Return the controller of a run: (model, state, number of the next frame () or (*batch)) -> drive until then."""
 
     def controller(model: Model, state: State, frame: Array) -> Drive:
         def one(rows: Array | None, function: Control | None) -> Array | None:
@@ -105,9 +105,7 @@ def controller_of(rows: Drive, functions: Drive) -> Controller:
                 return rows[jnp.clip(frame - 1, 0, len(rows) - 1), jnp.arange(len(frame))]
             if jnp.ndim(frame):
                 return jnp.broadcast_to(rows[jnp.clip(frame - 1, 0, len(rows) - 1)], (*batch, nv))
-            row = jax.lax.dynamic_index_in_dim(
-                rows, frame - 1, keepdims=False
-            )  # the first and last are as far as it goes
+            row = jax.lax.dynamic_index_in_dim(rows, frame - 1, keepdims=False)  # clamped to the first and last row
             return jnp.broadcast_to(row, (*batch, nv))
 
         return Drive(*(one(x, f) for x, f in zip(rows, functions, strict=True)))

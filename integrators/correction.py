@@ -7,7 +7,7 @@ The end is changed by impulses of these contacts,
 which is the change with the least kinetic energy. It acts along the normals, and in all three directions of contacts
 that stick. J turns with the shift, so both are computed twice, the second time with the changes of gaps and normal
 velocities by the second derivatives of the gaps (`contact/curvature.py`). The remaining gap is of order 3 in the shift.
-Contacts that the shift would push into each other get a wanted gap as well.
+Contacts that the shift would push in get a wanted gap as well.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .contact_error import ContactErrors
 from .lanes import Correction
 from .proposal import Proposal
 
-PUSHED = 2  # repetitions with more contacts, because a shift would push them into each other
+PUSHED = 2  # repetitions with more contacts, because a shift would push them in
 SWEEPS = 40  # iterations of conjugate gradients
 ENOUGH = 1e-4  # relative residual at which they stop
 
@@ -46,10 +46,10 @@ ENOUGH = 1e-4  # relative residual at which they stop
 class _CorrectionState(NamedTuple):
     """The correction so far.
 
-    tries: repetitions.
+    tries: number of repetitions.
     normal: (C, *batch) contacts whose gaps it sets.
     off: (C, *batch) errors of their gaps [m].
-    goes_on: whether other contacts were pushed in, so that it is repeated.
+    goes_on: whether it is repeated because other contacts were pushed in.
     shift: (T + 1, w, *batch) displacement [rad, m].
     kick: (T + 1, w, *batch) change of velocity [rad/s, m/s].
     p: (C, *batch) impulses of the kick [N s].
@@ -74,12 +74,12 @@ def correct_step_end(
     errors: ContactErrors,
     again: Array,
 ) -> Correction:
-    """The correction of the end of a step, which also keeps it from pushing other contacts into each other.
+    """Correct the end of a step without pushing other contacts in, and return the correction.
 
     before: the correction so far.
-    contacts, rows: contacts at its end, and their Jacobian.
+    contacts, rows: contacts at the end of the step, and their Jacobian.
     errors: their errors.
-    again: of each clock, whether to correct.
+    again: whether to correct, for each clock.
     """
     if tried.locked_dofs is not None:  # joints that are held do not move
         rows = jacobian_at(lock_dofs(model, tried.locked_dofs), tried.state.q, contacts)
@@ -119,10 +119,11 @@ def correct_step_end(
 def _effect_of_turning_normals(
     model: Model, end: State, contacts: Contacts, rows: ContactJacobian, shift: Array, kick: Array
 ) -> tuple[Array, Array]:
-    """Changes of gaps [m] and normal velocities [m/s] (C, *batch) because a shift s (T + 1, w, *batch) turns normals.
+    """Return changes of gaps [m] and normal velocities [m/s] (C, *batch) because a shift turns normals.
 
-    The second derivative b of a gap is quadratic in the velocities: along s the gap gains b(s) / 2, and its rate, at
-    the velocity v, (b(v + s) - b(v - s)) / 4 plus half the rate along the bracket [s, v].  rows: without drift.
+    The second derivative b of a gap is quadratic in the velocities. Along the shift s (T + 1, w, *batch) the gap gains
+    b(s) / 2; its rate at the velocity v gains (b(v + s) - b(v - s)) / 4 plus half the rate along the bracket [s, v].
+    rows: Jacobian without drift.
     """
     trees = trees_of(model.topology)
     v, s = end.v + from_blocks(trees, kick), from_blocks(trees, shift)
@@ -134,9 +135,9 @@ def _effect_of_turning_normals(
 def _change_solver(
     clocks: Clocks, rows: ContactJacobian, directions: Vec3, still: Array
 ) -> Callable[..., Sequence[tuple[Array, Vec3]]]:
-    """A function that maps errors of contacts (C, *batch) to the least change (T + 1, w, *batch), in tree blocks, that
-    removes them along `directions`, and its impulses.
+    """Return a function from errors of contacts (C, *batch) to the least change that removes them, and its impulses.
 
+    directions: directions of the errors.  The change is (T + 1, w, *batch), in tree blocks.
     still: (T + 1, w, *batch) zeros.
     """
     wanted = functools.partial(jax.tree.map, lambda way, x: jnp.where(way, -x, 0), directions)
@@ -171,9 +172,9 @@ class _ConjugateGradient(NamedTuple):
 def _least_change(
     clocks: Clocks, rows: ContactJacobian, wanted: Vec3, directions: Vec3, like: Array
 ) -> tuple[Array, Vec3]:
-    """The least change (T + 1, w, *batch), in tree blocks, with a wanted change of u, and its impulses.
+    """Return the least change (T + 1, w, *batch), in tree blocks, with a wanted change of u, and its impulses.
 
-    rows: without drift.
+    rows: Jacobian without drift.
     wanted: (C, *batch) change of u [m/s].
     directions: (C, *batch) bool, the directions that count.
 
@@ -190,7 +191,7 @@ def _least_change(
 def _solve_damped(
     clocks: Clocks, rows: ContactJacobian, wanted: Vec3, directions: Vec3, like: Array
 ) -> _ConjugateGradient:
-    """`_least_change` without refinement: conjugate gradients on J Y + DAMPING K."""
+    """Compute `_least_change` without refinement, by conjugate gradients on J Y + DAMPING K."""
     none = jnp.zeros_like(wanted.z)
 
     def sweep(given: Any, x: _ConjugateGradient) -> _ConjugateGradient:

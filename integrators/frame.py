@@ -1,8 +1,8 @@
-"""One frame of a game, with a limited number of ticks, and the contacts on the way.
+"""One frame of a game, with a limited number of ticks, and the contacts within.
 
 `run` goes on until it is done; a frame has a limited number of ticks. When they are used up, the rest of its time
-passes in windows (`window.py`), with as many ticks again and two more for each window. In a run without windows, or
-when these ticks are used up too, the frame stops at the last accepted state and tells how much of its time is left.
+passes in windows (`window.py`), with the same number of ticks again and two more for each window. In a run without
+windows, or when these ticks are used up too, the frame stops at the last accepted state and returns the time left.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from .recording import Events, Record, events_of
 from .rules import Rules
 from .step import first_lane, tick
 
-STEPS, ROWS = 16, 2**12  # steps and rows of resting contacts that are kept in a frame; two steps at least
+STEPS, ROWS = 16, 2**12  # steps and rows of resting contacts that are kept in a frame; at least two steps
 
 
 class Touching(NamedTuple):
     """Contacts of an instant or a step, C rows.
 
     pair: (C,) row of `topology.pairs`; -1 for joint limits and empty rows.
-    point: (C, 3) in the world [m].
-    normal: (C, 3) unit, in the world, from B to A.
+    point: (C, 3) contact point in the world [m].
+    normal: (C, 3) unit normal in the world, from B to A.
     impulse: (C, 3) impulse of a resting contact on A over the step, world axes [N s].
     """
 
@@ -54,8 +54,8 @@ class Frame(NamedTuple):
     left: () time that did not pass, 0 if all of it did [s].
     ticks: () number of ticks.
     before, after: contacts at its start and at its end.
-    impacts: in their order; impulses in world axes.
-    carried: resting contacts of its steps, in their order; beyond the capacity, later steps are added up.
+    impacts: impacts in order; impulses in world axes.
+    carried: resting contacts of its steps, in order; beyond the capacity, later steps are added up.
     code: () result code; OK even if the ticks were used up.
     contacts: () the most contacts at one time.
     pairs: () near pairs, if their capacity was exceeded; otherwise 0.
@@ -88,7 +88,7 @@ def frame(
     quiet: Array,
     *bounds: Array,
 ) -> Frame:
-    """The frame of one scene.
+    """Run the frame of one scene.
 
     static: rules; capacity for impacts; speed below which trees may fall asleep (`put_to_sleep`), None: none may.
     island: (T,) trees that sleep at its start.
@@ -109,7 +109,7 @@ def frame(
         return (ticks < most) & ~lane.done
 
     def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching, Array]) -> Any:
-        """rows: () number of rows of `carried` that are real."""
+        """Run one tick.  rows: () number of rows of `carried` that are real."""
         ticks, rows, before, lane, record, carried, slept = carry
         if windows:
             lane = lane.in_windows(ticks >= max_ticks)
@@ -145,15 +145,15 @@ def _asleep(lane: Lane) -> Array:
 
 
 def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> Touching:
-    """impulse: in the contact frames; None: none."""
+    """Return the contacts as `Touching`.  impulse: in the contact frames; None: 0."""
     vectors = contacts.point, contacts.frame.rows[2], contacts.frame.T @ impulse if impulse else contacts.point * 0
     return Touching(jnp.where(real, contacts.pair, -1), *(jnp.stack(v.xyz, -1) for v in vectors))
 
 
 def _append_rows(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[Touching, Array]:
-    """The log, whose first rows () are real, with those of a step if they are to be kept; and how many are real then.
+    """Append the rows of a step to the log if they are to be kept; return the log and its number of real rows.
 
-    They go behind the others. Where there is no room, what a pair does is added to what it did in the log's last rows.
+    rows: () number of real rows so far. Without room, the impulse of a pair is added to that in the log's last rows.
     """
     own, kept = len(new.pair), len(log.pair)
     real = jnp.where(keep, last_row(new.pair >= 0), 0)
@@ -172,8 +172,10 @@ def _append_rows(log: Touching, rows: Array, new: Touching, keep: Array) -> tupl
 
 
 def _row_of(pair: Array, pairs: Array, start: int) -> tuple[Array, Array, Array]:
-    """Of the log's last rows, which begin at `start`: the first one of a pair, else the first free one; whether it is
-    the pair's; and whether there is one at all."""
+    """Find the first row of a pair among the log's last rows, which begin at `start`, else the first free one.
+
+    Return the row, whether it is the pair's, and whether it exists.
+    """
     same, free = pairs == pair, pairs < 0
     old = same.any()
     at = start + jnp.argmax(jnp.where(old, same, free)).astype(jnp.int32)
@@ -181,7 +183,7 @@ def _row_of(pair: Array, pairs: Array, start: int) -> tuple[Array, Array, Array]
 
 
 def _in_world(events: Events) -> Events:
-    """The impacts with impulses in world axes, except at joint limits."""
+    """Return the impacts with impulses in world axes, except at joint limits."""
     frames = tangents(Vec3.of(events.normal))
     world = jnp.stack((frames.T @ Vec3.of(events.impulse)).xyz, -1)
     impulse = jnp.where((events.pair >= 0)[..., None], world, events.impulse)

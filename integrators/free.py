@@ -1,4 +1,4 @@
-"""Runs of scenes in which nothing can touch: equal steps from frame to frame, for all lanes together."""
+"""Runs of scenes in which nothing can touch, with equal steps from frame to frame for all lanes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .schemes import scheme_named
 def run_free(
     scheme: str, model: Model, state: State, frames: Frames, count: int, controller: Controller, substeps: int
 ) -> tuple[State, tuple[Array, Array, Array]]:
-    """The last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
+    """Run, and return the last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
 
-    count: of the frames after the first; `substeps` equal steps lead from each to the next.
+    count: number of frames after the first; `substeps` equal steps lead from each to the next.
     """
 
     def frame(state: State, inputs: Any) -> tuple[State, State]:
@@ -45,7 +45,7 @@ def run_free(
 def _next(
     scheme: str, model: Model, state: State, frames: Frames, k: Any, controller: Controller, substeps: Any
 ) -> State:
-    """The state at the frame after the k-th."""
+    """Return the state at the frame after the k-th."""
     move, dt = scheme_named(scheme), frames.interval(k)
     h = dt / substeps
 
@@ -54,14 +54,14 @@ def _next(
         return move(model, state, h, drive.motors, drive.impulses(h))
 
     end = jax.lax.fori_loop(0, substeps, substep, state)
-    return State(end.q, end.v, state.t + dt)  # not the sum of many steps
+    return State(end.q, end.v, state.t + dt)  # the sum of many steps would add rounding errors
 
 
 @functools.partial(native, alike=True)
 def _block(
     scheme: str, given: Packed | Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
 ) -> tuple[State, OpenRecord]:
-    """The lanes of a block (W,), whatever the number of frames and steps.
+    """Run the lanes of a block (W,) for any number of frames and steps.
 
     rows: the drive from frame to frame, in `Open`.  log: (F, W, nq + nv + 1).
     """
@@ -85,14 +85,17 @@ def _block(
 def fly(
     scheme: str, model: Packed | Model, state: State, frames: Frames, count: int, rows: Drive, substeps: int
 ) -> tuple[State, tuple[Array, Array, Array]]:
-    """`run_free` as machine code: lanes in blocks of as many as a vector holds, and one scene as a block of equal ones,
-    so that it is computed the same alone and in a batch. model: packed only if all lanes share it."""
+    """Compute `run_free` as machine code, with lanes in blocks that fill a vector.
+
+    One scene is a block of equal ones, so that its result is the same alone and in a batch.
+    model: packed only if all lanes share it.
+    """
     lanes = state.t.shape
     wide = side_by_side(state.q.dtype)
     blocks = -(-math.prod(lanes) // wide)
 
     def cut(x: Array, axis: int) -> Array:
-        """x (..., lanes, ...) as (blocks, ..., W, ...)."""
+        """Return x (..., lanes, ...) as (blocks, ..., W, ...)."""
         x = x if lanes else jnp.expand_dims(x, axis)
         rest = jax.lax.slice_in_dim(x, x.shape[axis] - 1, None, axis=axis)
         shape = list(x.shape)
@@ -130,7 +133,7 @@ def fly(
 def _lane(
     static: tuple[str, int, int], model: Model, state: State, frames: Frames, rows: Drive, log: Array
 ) -> tuple[State, Array]:
-    """A scene that is one of many under `vmap`, in blocks of lanes: every array has these in front.
+    """Run a scene that is one of many under `vmap`, in blocks of lanes, the first axis of every array.
 
     log: (W, F, nq + nv + 1).
     """
@@ -153,9 +156,9 @@ def _lane(
 def run_free_native(
     static: tuple[str, int, int, bool], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> tuple[State, tuple[Array, Array, Array]]:
-    """`run_free` as machine code, and itself where it is differentiated.
+    """Compute `run_free` as machine code, or by `run_free` itself if it is differentiated.
 
-    static: scheme, frames after the first, steps between two, and whether no program is around this one.
+    static: scheme, frames after the first, steps between two frames, and whether no program contains this one.
     """
     scheme, count, substeps, alone = static
     if alone or state.t.ndim:

@@ -1,6 +1,6 @@
 """Islands of an instant: the trees that touch each other, directly or through others, or that springs couple.
 
-What happens at an instant to one island does not concern another. The world ties nothing.
+Islands do not influence each other at an instant. The world connects no trees.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..engine.topology import Topology
 
 
 def islands(topology: Topology, tree: Array, touching: Array) -> Array:
-    """The lowest tree of each tree's island (T, *batch).
+    """Return the lowest tree of each tree's island (T, *batch).
 
     tree: (C, 2 or 1, *batch) the trees of each contact, as in `ContactJacobian`.
     touching: (C, *batch) bool, contacts that connect their trees.
@@ -43,7 +43,7 @@ def islands(topology: Topology, tree: Array, touching: Array) -> Array:
 
 
 def _of_one_lane(topology: Topology, tree: Array, touching: Array) -> Array:
-    """`islands`, tie by tie until no tree changes its island."""
+    """Compute `islands` tie by tie, until no tree changes its island."""
     coupled = [[k for k, is_tied in enumerate(row) if is_tied] for row in _loop_couplings(topology)]
     ties = jnp.concatenate([tree.astype(jnp.int32), jnp.array(coupled, jnp.int32).reshape(-1, 2)])
     real = jnp.concatenate([touching, jnp.ones(len(coupled), bool)]) & (ties < trees_of(topology).n).all(1)
@@ -63,7 +63,7 @@ def _of_one_lane(topology: Topology, tree: Array, touching: Array) -> Array:
 
 
 def _loop_couplings(topology: Topology) -> list[list[bool]]:
-    """A row for each loop whose forces act between trees: which these are."""
+    """Return a row for each loop whose forces act between two trees; it marks these trees."""
     of_link, n = trees_of(topology).of_link, trees_of(topology).n
     ends = [{int(of_link[loop.a]), int(of_link[loop.b])} - {n} for loop in topology.loops if min(loop.a, loop.b) >= 0]
     return [[k in pair for k in range(n)] for pair in ends if len(pair) == 2]

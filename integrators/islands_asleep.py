@@ -1,16 +1,17 @@
-"""Sleeping islands: trees that touch each other and that a frame left unchanged are not computed until something comes.
+"""Sleeping islands: trees that a frame left unchanged are not computed until something approaches or acts on them.
 
 A frame that leaves an island of resting bodies unchanged, to the last bit, will do so again as long as nothing else is
-near and nothing else acts. Such an island sleeps: it does not move, no contacts are detected within it, and none are
-solved. It costs as much as a static shape.
+near and nothing else acts. This island sleeps: it does not move, and its contacts are neither detected nor solved. It
+costs as much as a static shape.
 
-A world may also let islands sleep that move a little: those whose trees touch something, are slower than a given speed
-at both ends of a frame, and hardly accelerate in it. That is not exact: their velocities become 0.
+A world may also let islands sleep that move a little: their trees touch something, are slower than a given speed at
+both ends of a frame, and hardly accelerate in it. This is not exact: their velocities become 0.
 
-It wakes when a tree that is awake comes into the envelope of any of its bodies (`ENVELOPE` in `contact/determine.py`).
+An island wakes when a tree that is awake enters the envelope of one of its bodies (`ENVELOPE` in
+`contact/determine.py`).
 The step that led there is accepted without resolving its impacts, and the lane detects contacts again at the same
-state, now with the whole island; then all impacts are resolved together. A force on a body of an island, or a new
-position of it, also wakes the island (`scenes/live/asleep.py`).
+state, now with the whole island; then all impacts are resolved together. A force on a body of an island, or a change of
+its position, also wakes the island (`scenes/live/asleep.py`).
 
 An island is identified by its lowest tree: `island` (T, *batch) holds it for each tree that sleeps, -1 for others.
 """
@@ -33,22 +34,22 @@ from ..engine.state import State
 from ..engine.topology import Topology
 from .islands import islands
 
-ACCELERATION = 1 / 16  # largest change of velocity in a frame, of that speed: nothing sleeps that starts to move
+ACCELERATION = 1 / 16  # part of that speed: largest change of velocity in a frame of an island that may sleep
 
 
 def dofs_asleep(topology: Topology, island: Array) -> Array:
-    """Degrees of freedom of trees that sleep, (nv, *batch) bool."""
+    """Return the degrees of freedom of trees that sleep, (nv, *batch) bool."""
     return island[trees_of(topology).of_dof] >= 0
 
 
 def shapes_still(topology: Topology, island: Array) -> Array:
-    """Static shapes and shapes of trees that sleep, (ns, *batch) bool."""
-    tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # the world, which is last, for link -1
+    """Return static shapes and shapes of trees that sleep, (ns, *batch) bool."""
+    tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # for link -1 the world, which is last
     return jnp.concatenate([island >= 0, jnp.ones_like(island[:1], bool)])[tree]
 
 
 def restore_sleeping(topology: Topology, island: Array, before: State, q: Array, v: Array) -> tuple[Array, Array]:
-    """q (*batch, nq) and v (*batch, nv) at the end of a step, with the values before it for trees that sleep."""
+    """Return q (*batch, nq) and v (*batch, nv) after a step, with the values before it for trees that sleep."""
     tree = trees_of(topology).of_link[:-1]
     ends = []
     for start, old, new in ((topology.q_start, before.q, q), (topology.v_start, before.v, v)):
@@ -58,7 +59,7 @@ def restore_sleeping(topology: Topology, island: Array, before: State, q: Array,
 
 
 def wake_islands(island: Array, contacts: Contacts, rows: ContactJacobian) -> tuple[Array, Array]:
-    """The islands that still sleep (T, *batch) with these contacts, and whether (*batch) one wakes."""
+    """Return the islands that still sleep (T, *batch) with these contacts, and whether (*batch) one wakes."""
     padded = jnp.concatenate([island, jnp.full_like(island[:1], -1)])
     touched = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
 
@@ -82,13 +83,13 @@ def put_to_sleep(
     speed: float,
     motors: Array,
 ) -> Array:
-    """The islands that sleep (T, *batch) after a frame that began and ended in these states.
+    """Return the islands that sleep (T, *batch) after a frame with these states at its start and end.
 
     island: islands that slept at its end.
     contacts, rows: contacts at its end, and their Jacobian.
     quiet: (T, *batch) bool, trees on which nothing else acts.
-    speed: below which those that touch something sleep [m/s, rad/s]; 0: only those that the frame left unchanged.
-    motors: (*batch, nv) commands; slow motion of a tree that has any is meant, and goes on.
+    speed: trees that touch something and are slower sleep [m/s, rad/s]; 0: only those that the frame left unchanged.
+    motors: (*batch, nv) commands; slow motion of a tree with a command is intended, and goes on.
     """
     topology = model.topology
     tree = trees_of(topology).of_link[:-1]
@@ -121,7 +122,7 @@ def put_to_sleep(
 
 
 def _is_listed(numbers: Array, n: int) -> Array:
-    """Return which of the numbers 0 to n - 1 there are in an array (C, 2, *batch), as (n, *batch) bool."""
+    """Return which of the numbers 0 to n - 1 occur in an array (C, 2, *batch), as (n, *batch) bool."""
     if lane_programs() and numbers.ndim == 2:
         which, count = indices_of((numbers >= 0).any(1))
 

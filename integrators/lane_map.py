@@ -1,8 +1,8 @@
-"""Lanes one by one where a core runs them, side by side elsewhere.
+"""Run lanes one by one on a CPU core, side by side elsewhere.
 
-A core gains nothing from lanes side by side here: they would wait for each other at every loop and branch of
-a tick (what bounces in one lane is skipped in none), and a scene's own contacts and links fill its vector units. One
-by one, each ends when it is done, and is computed exactly as a single scene is. On a GPU all lanes run side by side.
+A core gains nothing from lanes side by side here: they would wait for each other at every loop and branch of a tick (an
+impact in one lane is computed in all), and a scene's own contacts and links fill its vector units. One by one, each
+lane ends when it is done, and is computed exactly like a single scene. On a GPU all lanes run side by side.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .motion.forces import Drive
 
 
 def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, rows: Drive, *own: Any) -> Any:
-    """run(model, state, rows, *own) of one scene or of every lane; every result has its lanes first.
+    """Call run(model, state, rows, *own) for one scene or for every lane; every result has its lanes first.
 
-    rows: of motors and forces, (frames, nv) or (frames, lanes, nv).  own: what else every lane has its own of, lanes
-    first, and numbers () that all share.
+    rows: motor commands and forces, (frames, nv) or (frames, lanes, nv).
+    own: other arrays of the lanes, lanes first, and numbers () that all share.
     """
     if not state.t.ndim:
         return run(model, state, rows, *own)
@@ -39,7 +39,7 @@ def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, row
 
 
 def one_by_one(run: Callable[..., Any], model: Model, state: State, rows: Drive) -> Any:
-    """`over_lanes` where run is no program of its own, but part of XLA's."""
+    """Call run as `over_lanes` does, if run is part of XLA's program instead of its own program."""
     if not state.t.ndim or not lane_programs():
         return run(model, state, rows)
     arrays, tree = jax.tree.flatten((model, state, rows))
@@ -54,7 +54,7 @@ def one_by_one(run: Callable[..., Any], model: Model, state: State, rows: Drive)
 
 
 def lane_axes(model: Packed | Model, state: State, rows: Drive) -> tuple[Any, Any, Any]:
-    """For each array of these, the axis that its lanes are along; -1 where all lanes share it."""
+    """Return the axis of the lanes for each of these arrays; -1 if all lanes share it."""
     lanes = state.t.shape[0]
     if isinstance(model, Packed):
         parameters: Any = jax.tree.map(lambda x: 0 if x.ndim > 1 and x.shape[0] == lanes else -1, model)

@@ -1,7 +1,7 @@
-"""Lanes: what a tick hands on to the next, for one scene or for many side by side.
+"""Lanes: the data that a tick passes to the next, for one scene or for many side by side.
 
-A lane is at an accepted state, knows the contacts there, and searches for the next state to accept. A rollback restores
-only `State`: everything else follows from it, and is stored only to save computing it again.
+A lane has an accepted state and its contacts, and searches for the next state to accept. A rollback restores only
+`State`: everything else follows from it, and is stored only to avoid computing it again.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from .motion.forces import Drive
 
 
 class Ready(NamedTuple):
-    """An accepted state, and what was prepared for the next step.
+    """An accepted state, and the data prepared for the next step.
 
     state: the accepted state.
     contacts: its contacts.
     rows: their Jacobian.
     u: (C, *batch) their relative velocities, in their frames [m/s].
-    kinematics: how they migrate.
-    drive: controls and forces from outside until the next state.
+    kinematics: their contact kinematics.
+    drive: controls and external forces until the next state.
     dv: (*batch, nv) accelerations without contacts [rad/s^2, m/s^2].
-    longest: of each clock, (*batch) or (T,), the longest step in which nothing passes through anything unseen [s].
-    touch: of each clock, the time until the next touch is expected [s].
-    clearances: how far links of trees may move before they are checked; None if there are no such links.
-    load: forces of the contacts in the step that led here; 0 of others, and at the start of a frame, which knows
-        nothing of earlier ones; None in runs without windows [N].
+    longest: longest step of each clock, (*batch) or (T,), in which nothing passes through anything undetected [s].
+    touch: expected time of each clock until the next touch [s].
+    clearances: distances that links of trees may move before they are checked; None if no link needs a check.
+    load: forces of the contacts in the step that led here; 0 for others, and at the start of a frame, which does not
+        depend on earlier ones; None in runs without windows [N].
     """
 
     state: State
@@ -62,7 +62,7 @@ class Correction(NamedTuple):
 
     shift: (T + 1, w, *batch) displacement, in tree blocks [rad, m].
     kick: (T + 1, w, *batch) change of velocity, in tree blocks [rad/s, m/s].
-    times: of each clock, how many corrections were made.
+    times: number of corrections of each clock.
     impulses: impulses of the contacts that change the velocity; None if no run reports them.
     """
 
@@ -73,9 +73,9 @@ class Correction(NamedTuple):
 
     @staticmethod
     def none(model: Model, t: Array, left: Array, reports: bool) -> Correction:
-        """No correction, for a lane at the time t (*batch).
+        """Return no correction, for a lane at the time t (*batch).
 
-        left: of each clock.
+        left: time left of each clock.
         reports: whether the run reports impulses.
         """
         trees = trees_of(model.topology)
@@ -87,9 +87,9 @@ class Correction(NamedTuple):
 class Window(NamedTuple):
     """The search's state for windows (`window.py`), (*batch).
 
-    length: of a window, at most; those up to a frame are equal [s].
+    length: largest length of a window; the windows up to a frame are equal [s].
     wanted: whether windows may be taken.
-    sure: the longest step in which nothing passes through anything, as far as is known [s].
+    sure: the longest step in which nothing passes through anything, as far as known [s].
     open: whether the last window left a contact that closes or is deep.
     """
 
@@ -100,7 +100,7 @@ class Window(NamedTuple):
 
 
 class Search(NamedTuple):
-    """The search for the next step, of each clock: (*batch), or (T,) if trees have clocks of their own.
+    """The search for the next step of each clock: (*batch), or (T,) if trees have their own clocks.
 
     high: the shortest step from the accepted state that was too long, inf if there was none [s].
     aim: the step to try next, inf for the longest allowed [s].
@@ -121,7 +121,7 @@ class Search(NamedTuple):
 
     @staticmethod
     def new(like: Array, correction: Correction, window: Window | None = None) -> Search:
-        """The start of a search."""
+        """Return the start of a search."""
         inf = jnp.full(like.shape, jnp.inf, like.dtype)
         none = jnp.zeros(like.shape, jnp.int32)
         window = None if window is None else window._replace(sure=inf, open=none > 0)
@@ -166,13 +166,13 @@ class Counts(NamedTuple):
         contacts: Contacts,
         pairs: Array,
     ) -> Counts:
-        """The statistics after a tick of the lanes that were busy.
+        """Return the statistics after a tick.
 
-        accepted, busy: (*batch) bool.
+        accepted, busy: (*batch) bool, whether the step was accepted, and whether the lane was busy.
         full: (*batch) whether the capacity for contacts or near pairs was exceeded, so that the lane stops.
-        resting: (C, *batch) bool.
+        resting: (C, *batch) bool, resting contacts.
         window: (*batch) whether the step was a window; None in runs without windows.
-        contacts: at the end of the tick.
+        contacts: contacts at the end of the tick.
         pairs: (*batch) near pairs, if their capacity was exceeded.
         """
         counted = accepted | full
@@ -199,10 +199,10 @@ class Lane(NamedTuple):
     search: the search for the next one.
     clock: time to the next frame.
     counts: statistics.
-    code: (*batch) result code, the gravest so far.
+    code: (*batch) the gravest result code so far.
     done: (*batch) whether the run has ended.
     fresh: (*batch) whether contacts were not detected yet.
-    late: (T, *batch) zeros; their derivative is how far the time of each tree is behind the clock [s].
+    late: (T, *batch) zeros; their derivative is the time by which each tree is behind the clock [s].
     asleep: (*batch) whether the last tick changed nothing, so that no other will until the drive changes.
     island: (T, *batch) trees that sleep, see `islands_asleep.py`; None if no tree ever sleeps.
     clocks: the clock of each tree.
@@ -223,18 +223,18 @@ class Lane(NamedTuple):
     tried: Any = None
 
     def in_windows(self, wanted: Array) -> Lane:
-        """The lane with windows allowed or not (*batch) from here on.  Only for runs with windows."""
+        """Return the lane with windows allowed or not (*batch) from now on.  Only for runs with windows."""
         window: Any = self.search.window
         return self._replace(search=self.search._replace(window=window._replace(wanted=wanted)))
 
     def contacts_in_front(self) -> Lane:
-        """The same lane; behind its last contact, what the contacts' masks hide is not computed (`in_front`)."""
+        """Return the same lane; masked values beyond its last contact are not computed (`in_front`)."""
         contacts = self.ready.contacts
         return self._replace(ready=self.ready._replace(contacts=contacts._replace(active=in_front(contacts.active))))
 
 
 def select(yes: Array, new: Lane, old: Lane) -> Lane:
-    """`new` in lanes where yes (*batch), else `old`: states have their lanes first, contacts have them last."""
+    """Return `new` in lanes where yes (*batch), else `old`: states have lanes first, contacts have them last."""
     wide = yes[..., None]
 
     def first(x: Array, y: Array) -> Array:

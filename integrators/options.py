@@ -1,4 +1,4 @@
-"""Options: how time passes, whatever it passes for. `rollout`, `step`, `Live` and tasks take the same ones."""
+"""Options of time stepping, the same for `rollout`, `step`, `Live` and tasks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .schemes import scheme_named
 
 TIME_CONTROLS = ("rollback", "likely", "fixed")
 CLOCKS = ("auto", "islands", "one")
-SHORTEST = 1e-9  # [s] of a window
+SHORTEST = 1e-9  # [s] shortest window
 MOST_ROOM = 2**20  # contacts, near pairs of a kind, impacts of one instant
-WHOLE = 2**31 - 1  # the largest whole number of a program: of ticks, for one
+WHOLE = 2**31 - 1  # the largest integer of a program, for example of ticks
 MOST_LOG = 2**24  # rows of a lane's log: 3 GB in float64
 
 
 def check_seconds(name: str, value: Any, least: float = 0.0) -> None:
-    """Check that a value is a length of time, as far as is known."""
+    """Check that a value, if known, is a length of time."""
     if isinstance(value, jax.core.Tracer):
         return
     try:
@@ -38,7 +38,7 @@ def check_seconds(name: str, value: Any, least: float = 0.0) -> None:
 
 
 def check_count(name: str, value: Any, least: int = 0, most: int = WHOLE) -> None:
-    """Check that a number of things, if it is given and known, is one that a program can count."""
+    """Check that a number of things, if given and known, is within the range of a program."""
     if value is None or isinstance(value, jax.core.Tracer):
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
@@ -46,7 +46,7 @@ def check_count(name: str, value: Any, least: int = 0, most: int = WHOLE) -> Non
 
 
 class OptionKeywords(TypedDict, total=False):
-    """The fields of `Options`, as keywords of whatever takes options: each goes before that of `options`."""
+    """The fields of `Options` as keywords of functions that take options; they override `options`."""
 
     max_dt: float
     window: float | None
@@ -65,38 +65,40 @@ class OptionKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """Options that say how time passes. `rollout`, `step`, `Live`, `record`, `sweep` and tasks take `options=`, and any
-    of these fields as a keyword, which overrides it. Hashable; `.replace(law="newton")` returns a changed copy.
+    """Options of time stepping, for `rollout`, `step`, `Live`, `record`, `sweep` and tasks.
+
+    These take `options=`, and any of the fields as a keyword, which overrides `options`. Options are hashable;
+    `.replace(law="newton")` returns a changed copy.
 
     max_dt: longest step [s]; for a rollout at least a millionth of frame_dt.
-        Impacts are located in time whatever it is. It bounds the steps of trees, of driven free bodies and of resting
+        Impacts are located in time for any max_dt. It bounds the steps of trees, of driven free bodies and of resting
         contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
-    window: shortest step that a touch may cause [s], at least 1e-9; less where it does not divide a frame evenly.
-        None: every impact is located in time, however many there are. Otherwise, if an impact is nearer than this, a
-        step of this length is taken, and contacts that may touch in it are resolved together at its start, by the law
-        of simultaneous impacts; `stats.windows` counts these steps. Nothing passes through anything either way. No
-        derivatives. With 1e-3 a heap of hundreds of bodies comes to rest in reasonable time.
-    scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
+    window: shortest step that a touch may cause [s], at least 1e-9; shorter if it does not divide a frame evenly.
+        None: every impact is located in time. Otherwise, if an impact is nearer than this, a step of this length is
+        taken, and contacts that may touch in it are resolved together at its start, by the law of simultaneous
+        impacts; `stats.windows` counts these steps. Nothing passes through anything either way. No derivatives. With
+        1e-3 a heap of hundreds of bodies comes to rest in reasonable time.
+    scheme: motion scheme: exact | rk4 | lie_midpoint | semi_implicit.
     time_control: "rollback" goes back to the exact time at which bodies touch, and nothing passes through anything;
         "likely" is another name of it; "fixed" takes steps of max_dt, and bodies may overlap by as much as they move in
         a step.
-    law: of impacts, see `carom.resolve_impact`.
-    impacts: several at one instant: "sequential" (one by one, fastest first) or "simultaneous".
-    resting: "solve", or for comparison "microcollisions" or "penalty", or one of your own, see
-        `carom.register_resting_law`.
+    law: law of impacts, see `carom.resolve_impact`.
+    impacts: order of several impacts at one instant: "sequential" (one by one, fastest first) or "simultaneous".
+    resting: model of resting contact: "solve", or for comparison "microcollisions" or "penalty", or one of your own,
+        see `carom.register_resting_law`.
     clocks: "one": any impact ends the step of all bodies. "islands": free bodies that cannot meet for some time
         advance, roll back and rest separately, each island with its own clock; the result is the same except for
         rounding. Motors, springs, joints, conveyors, windows, functions, derivatives, another scheme or law="newton"
         need one clock. "auto": islands if there are 32 bodies or more.
-    max_ticks: number of steps tried after which a lane is given up. None: for a rollout 1000 a frame and 20
-        for each of its longest steps, for a step 1000 a sixtieth of a second and at least 1000. At most 2^31 - 1.
+    max_ticks: number of steps tried after which a lane is stopped. None: for a rollout 1000 per frame and 20 for each
+        of its longest steps, for a step 1000 per sixtieth of a second and at least 1000. At most 2^31 - 1.
     max_events: length of a lane's log of impacts. 0: no log. None: as long as needed, up to a million rows in all;
-        inside jit at most 1024 a lane. At most 2^24. A step has no log.
+        inside jit at most 1024 per lane. At most 2^24. A step has no log.
     max_contacts: capacity for contacts. None: as needed; inside jit 8 for each free body, 4 for a ball, and for trees
-        1.25 times the contacts of their shapes on a floor; a lane that needs more stops, and its code says so.
+        1.25 times the contacts of their shapes on a floor; a lane that needs more stops with a result code.
     max_pairs: capacity for near pairs of a kind, see `detect`. None: as needed.
-    max_impacts: limit at one instant, after which contacts that still close are stopped without bounce, and the code
-        says so. None: 2 for each contact of the default capacity, at least 256.
+    max_impacts: limit at one instant, after which contacts that still close are stopped without bounce, with a result
+        code. None: 2 for each contact of the default capacity, at least 256.
     """
 
     max_dt: float = 1 / 240
@@ -114,12 +116,12 @@ class Options:
     max_impacts: int | None = None
 
     def replace(self, **changes: Unpack[OptionKeywords]) -> Options:
-        """The same, with these changed."""
+        """Return a copy with these fields changed."""
         return _with_changes(self, changes) if changes else self
 
     @staticmethod
     def of(options: Options | None, keywords: OptionKeywords) -> Options:
-        """The options a call was given: `options`, and what its keywords say otherwise."""
+        """Return the options of a call: `options`, overridden by its keywords."""
         if options is not None and not isinstance(options, Options):
             raise TypeError(f"options is {options!r}; it must be carom.Options(...)")
         return _with_changes(USUAL if options is None else options, keywords) if keywords else options or USUAL
@@ -155,7 +157,7 @@ USUAL = Options()
 
 
 def spread(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of a call, with the fields of its `options` among them."""
+    """Return the keywords of a call, with the fields of its `options` among them."""
     given = {name: x for name, x in keywords.items() if name != "options"}
     options = keywords.get("options")
     return given if options is None else vars(Options.of(options, {})) | given
@@ -169,11 +171,11 @@ def _with_changes(options: Options, changes: Any) -> Options:
             raise TypeError(f"no option {word!r}: {hint}")
     try:
         return _once(options, **changes)
-    except TypeError:  # a list, or a number that is traced, has no hash
+    except TypeError:  # a list or a traced number has no hash
         return replace(options, **changes)
 
 
 @functools.lru_cache(256, typed=True)
 def _once(options: Options, **changes: Any) -> Options:
-    """The same one for the same changes: to check them takes longer than a short step."""
+    """Return the same object for the same changes, since checks take longer than a short step."""
     return replace(options, **changes)

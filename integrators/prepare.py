@@ -1,4 +1,4 @@
-"""Preparation: what follows from an accepted state, before the next step is proposed."""
+"""Preparation of the next step from an accepted state: contact kinematics and step limits."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from .resolved import has_joints, resolved_step
 from .rules import Rules
 from .schemes import bend
 
-# of a step: the time for which contact kinematics must hold. A rim that leans less than it turns in that time counts
-# as flat. With longer times, a body that tumbles on its rim at 100 rad/s counted as flat and could not step
+# Part of a step for which contact kinematics must hold. A rim that leans by less than it turns in that time counts as
+# flat. With longer times, a body that tumbles on its rim at 100 rad/s counted as flat and could not step.
 BRIEF = 1 / 2**14
 
-Controller = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
+Controller = Callable[[Model, State, Array], Drive]  # (model, state, number of the next frame) -> drive
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -56,17 +56,17 @@ def prepare_step(
     reach: Array | None = None,
     clocks: Clocks = ONE,
 ) -> Ready:
-    """Prepares the step from a state.
+    """Prepare the step from a state.
 
-    state: with the velocities after the impacts.
-    near, bounds, contacts, rows: as detected at `state`.
+    state: state with the velocities after the impacts.
+    near, bounds, contacts, rows: results of detection at `state`.
     drive: controls and forces until the next state.
     max_dt: the longest step [s].
-    tried, before: the step that led here, and the state it began with; None at the start.
+    tried, before: the step that led here, and its initial state; None at the start.
     island: (T, *batch) trees that sleep, see `islands_asleep.py`; None: no tree sleeps.
     reach: (ns, *batch) distance that each shape may move before it can touch a pair without a row [m]; None: all pairs
         have rows.
-    clocks: the clock of each tree from here on.
+    clocks: the clock of each tree from now on.
     """
     trees = trees_of(model.topology)
     dv = acceleration(model, state, 1.0, drive.motors, drive.impulses(1.0))
@@ -75,7 +75,7 @@ def prepare_step(
     expected, goes_on = dv, None
     if tried is not None and before is not None:
         expected, goes_on = _expected_acceleration(dv, tried, clocks, model.topology)
-    known = stop_gradient((model, state, near, bounds, drive, expected))  # a choice has no derivative
+    known = stop_gradient((model, state, near, bounds, drive, expected))  # the choice of a step has no derivative
     longest, touch, room = _step_limits(rules, *known, max_dt, island, reach, clocks)
     kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF)
     u = relative_velocity(rows, to_blocks(trees, state.v))
@@ -100,7 +100,7 @@ def skip_preparation(
     reach: Array | None,
     left: Array,
 ) -> Ready:
-    """`prepare_step` with empty results, for a lane that ends here or has just begun.  left: of each clock."""
+    """Return empty results of `prepare_step`, for a lane that ends or has just started.  left: time left of clocks."""
     still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros_like(left)
     room = None if rules.time_control == "fixed" else _clearances(model, state.q, bounds, reach)
     none = jnp.zeros_like(state.v)
@@ -108,9 +108,9 @@ def skip_preparation(
 
 
 def _expected_acceleration(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
-    """Expected accelerations (*batch, nv), and for each clock whether they are those of the step before.
+    """Return the expected accelerations (*batch, nv), and for each clock whether they are those of the last step.
 
-    They are if contacts carried a load in it.
+    They are if contacts rested in it.
     """
     lately = (tried.state.v - tried.start_v) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
     goes_on = tried.rests & (tried.h > 0)
@@ -130,10 +130,11 @@ def _step_limits(
     reach: Array | None,
     clocks: Clocks,
 ) -> tuple[Array, Array, Clearances | None]:
-    """Limits of the next step, for each clock.
+    """Return limits of the next step, for each clock.
 
-    The longest step in which free bodies pass through nothing unseen and joints are resolved [s]; the time until a
-    touch is expected [s]; and the clearances of links of trees. Events after the longest step are not searched for.
+    They are the longest step in which free bodies pass through nothing undetected and joints are resolved [s]; the
+    expected time until a touch [s]; and the clearances of links of trees. Events after the longest step are not
+    searched for.
     """
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     of_shape = clocks.of_shapes(model.topology)
@@ -162,12 +163,12 @@ def _step_limits(
 
 
 def _clearances(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Clearances | None:
-    """Clearances of links of trees until the next check; None if no link needs one."""
+    """Return the clearances of links of trees until the next check; None if no link needs one."""
     if not checked_pairs(model.topology).any():
         return None
     return clearances(model, q, bounds)._replace(reach=None if reach is None else jnp.moveaxis(reach, 0, -1))
 
 
 def sparse_shapes(rules: Rules, model: Model) -> tuple[int, ...]:
-    """Shapes whose distant pairs may have no row in `bounds`. All pairs of other shapes have rows."""
+    """Return shapes whose distant pairs may have no row in `bounds`. All pairs of other shapes have rows."""
     return pair_plan(model.topology, rules.max_pairs).sifted

@@ -1,4 +1,4 @@
-"""A proposal: where a step of length h would lead, with the impulses that resting contacts need for it."""
+"""A proposal: the end of a step of length h, with the impulses of resting contacts."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ from .rules import Rules
 from .schemes import step_and_close
 from .standstill import zero_faint_velocities
 
-LEAST = 1e-5  # of a step: a slide that stops closer to its ends is ignored
-SLIDES = 3  # rejected steps, at most, to locate the end of a slide
+LEAST = 1e-5  # part of a step: a slide that stops closer to its ends is ignored
+SLIDES = 3  # most rejected steps to locate the end of a slide
 
 
 class Proposal(NamedTuple):
-    """The end of a step, and what the step found on the way.
+    """The end of a step, and the results of the step.
 
-    h: length of the step, of each clock, (*batch) or (T,) [s].
+    h: length of the step of each clock, (*batch) or (T,) [s].
     state: the state at its end.
-    spread: (*batch, nv) joint impulses spread over the step: by resting contacts, by joints that slide and by forces
-        from outside; None if there are none [N m s, N s].
+    spread: (*batch, nv) joint impulses spread over the step, of resting contacts, joints that slide and external
+        forces; None if there are none [N m s, N s].
     impulse: (C, *batch) impulses of the contacts at the start, in their frames midway [N s].
     resting: (C, *batch) whether each of these rests.
-    rests: of each clock, whether any contact rests.
-    part: of each clock, the part of the step after which the first slide stops, 1 if none does.
+    rests: whether any contact rests, for each clock.
+    part: part of the step after which the first slide stops, 1 if none does, for each clock.
     code: (*batch) result code.
     locked_dofs: (*batch, nv) joints that friction or a motor holds through the step; None if the model has none.
     stops: (*batch, nv) joints that come to be held at its end; None if the model has none.
@@ -65,7 +65,7 @@ class Proposal(NamedTuple):
     start_v: (*batch, nv) velocities at its start, after the impulses there.
     contact_impulses: impulses of contacts over the step, before corrections; None if no run reports them.
     start_impulses: impulses of contacts at its start; None if no run reports them.
-    loop_drift: (*batch) how far open it left the loops, see `step_and_close`; None if nothing closes them.
+    loop_drift: (*batch) error of the loops at its end, see `step_and_close`; None if nothing closes them.
     """
 
     h: Array
@@ -91,9 +91,10 @@ class Proposal(NamedTuple):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def propose(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None = None) -> Proposal:
-    """The step from an accepted state. Fresh lanes stay in place. A step whose end is corrected is not computed again.
+    """Propose a step from an accepted state.
 
-    h: length of the step, of each clock [s].
+    Fresh lanes stay in place. A step whose end is corrected is not computed again.
+    h: length of the step of each clock [s].
     window: (*batch) whether it is a window; None: no step is.
     """
     search, clocks, topology = lane.search, lane.clocks, model.topology
@@ -117,9 +118,10 @@ def propose(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | No
 
 
 def initial_proposal(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
-    """The last proposal of a fresh lane: it stays in place.
+    """Return the last proposal of a fresh lane: it stays in place.
 
-    None if steps are always computed again, because the times at which joints come to be held depend on the correction.
+    It is None if steps are always computed again, because the times at which joints are stopped depend on the
+    correction.
     """
     if rules.resting != "solve" or rules.time_control == "fixed" or any(model.topology.gripped):
         return None
@@ -132,7 +134,7 @@ def initial_proposal(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None) -> Proposal:
-    """The step before corrections."""
+    """Take the step, without corrections."""
     ready, clocks = lane.ready, lane.clocks
     state, rows, u = ready.state, ready.rows, ready.u
     contacts = clocks.under_way(rows.tree, ready.contacts, h, lane.fresh)
@@ -144,7 +146,7 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     if window is not None:
         resting = jnp.where(window, contacts.active & (solution.impulse.z > 0), resting)
     carried = solution.spread
-    if rules.scheme == "exact":  # the other schemes take impulses along with the bodies
+    if rules.scheme == "exact":  # the other schemes move impulses with the bodies
         carried = impulses_from(model, there, state.q, carried)
     spread, start = ready.drive.impulses(of_dofs, carried), solution.v
     locked, stuck, stops = model, None, None
@@ -164,7 +166,7 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         _, v = _apply_correction(model, clocks, after, lane.search.correction)
         slid, stops, wild = stop_gradient(part_until_stop(model, grips, start, v, h))
         part = jnp.where(wild, slid, jnp.minimum(part, slid))
-        stay = wild[..., None]  # where it began, to be tried again
+        stay = wild[..., None]  # stay at the start, to try again
         after = State(jnp.where(stay, state.q, after.q), jnp.where(stay, start, after.v), after.t)
         loop_drift = None if loop_drift is None else jnp.where(wild, 0, loop_drift)
     contacts_found = solution.impulse, resting, clocks.any(rows.tree, resting), part, solution.code, stuck, stops
@@ -179,7 +181,7 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
 def _contact_impulses(
     model: Model, lane: Lane, h: Array, contacts: Contacts, midway: Midway, solution: Rest
 ) -> tuple[ContactImpulses, ContactImpulses]:
-    """Impulses of contacts over the step, and at its start."""
+    """Return the impulses of contacts over the step, and at its start."""
     q, v = lane.ready.state.q, lane.ready.state.v
     half, there = lane.clocks.along(model, q, v, h * 0.5), contacts._replace(frame=midway.frame, point=midway.point)
     return ContactImpulses.by(model, half, there, solution.impulse), ContactImpulses.by(
@@ -188,7 +190,7 @@ def _contact_impulses(
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
-    """The derivative, with a step of 1 s instead of 0 for fresh lanes to avoid a division by 0. They stay in place."""
+    """Return the derivative; fresh lanes have a step of 1 s instead of 0 to avoid a division by 0, and do not move."""
 
     def away(model: Model, lane: Lane, h: Array, *window: Array | None) -> Proposal:
         step = jnp.where(lane.fresh, 1, h)
@@ -204,7 +206,7 @@ propose.defjvp(_derivative, symbolic_zeros=True)
 def _midway(
     rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array, window: Array | None
 ) -> tuple[Array, Midway, Grips | None]:
-    """Coordinates and contacts in the middle of the step, or at its start if it is a window; and the grips of joints.
+    """Return coordinates and contacts in the middle of the step (of a window: at its start), and the grips of joints.
 
     u_n: (C, *batch) normal velocities at its start [m/s].
     """
@@ -223,7 +225,7 @@ def _midway(
     if any(model.topology.gripped):
         inverse, rests = inverse_mass_matrix(model, half_there), phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
-        implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
+        implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # these change the motion of joints
         implicit = implicit if window is None else implicit | window
         grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
@@ -232,7 +234,7 @@ def _midway(
 
 
 def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:
-    """q, v at the end of a step, with the correction applied."""
+    """Return q, v at the end of a step, with the correction applied."""
     some, topology = by.times > 0, model.topology
     shift, kick = (from_blocks(trees_of(topology), x) for x in (by.shift, by.kick))
     q = jnp.where(clocks.of_coordinates(topology, some), integrate_q(model, end.q, shift, 1.0), end.q)
@@ -242,11 +244,11 @@ def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) 
 def _part_until_stick(
     model: Model, resting: Array, rows: ContactJacobian, mu: Array, u: Vec3, p: Vec3, v: Array
 ) -> Array:
-    """The part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
+    """Return the part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
 
     u, p, v: velocities of the contacts at its start, their impulses, velocities (*batch, nv) at its end.
     A contact that sticks at the end needs less friction than mu p_n. While it slides, friction is mu p_n against its
-    slip; the velocity at the end with this friction kept up tells how fast the slip decays.
+    slip; if it lasted for the whole step, the velocity at the end would show how fast the slip decays.
     Slow slides (`SLOW`), and those that stop within LEAST of either end of the step, are ignored.
     """
     slip, used, most = _length(u.x, u.y), _length(p.x, p.y), mu * p.z
@@ -256,7 +258,7 @@ def _part_until_stick(
     more_x, more_y = (jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y)))
     more = Vec3(more_x, more_y, jnp.zeros_like(p.z))
     end = relative_velocity(rows, apply_impulses(rows, to_blocks(trees_of(model.topology), v), more))
-    back = -(x * end.x + y * end.y)  # how fast it would slide back at the end
+    back = -(x * end.x + y * end.y)  # speed with which it would slide back at the end
     stops = stops & (back > slip * LEAST) & (slip > (slip + back) * LEAST)
     return jnp.where(stops, slip / jnp.where(stops, slip + back, 1), 1)
 
@@ -268,7 +270,7 @@ def _length(x: Array, y: Array) -> Array:
 
 @_length.defjvp
 def _length_changes(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    """The derivative, 0 for a vector of length 0."""
+    """Return the derivative, 0 for a vector of length 0."""
     (x, y), (dx, dy) = primals, tangents
     length = _length(x, y)
     some = length > 0

@@ -1,7 +1,7 @@
 """The record of a run: the states at its frames and a row for every impact, in buffers of fixed size.
 
 Each lane writes at its own position. The slot of a frame is written at every tick until the frame is reached, so no
-decision depends on whether it was.
+branch depends on whether it is reached.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Record(NamedTuple):
     wholes: integer fields of the events.
     written: number of events with a row.
     missed: number of events without a row.
-    room: F and E as arrays: one program serves buffers of any length.
+    room: F and E as arrays, so that one program serves buffers of any length.
     readings: (*batch, F, n) sums of the reported quantities (`readouts/`) before each frame; None if there are none.
     sums: (*batch, n) sums since the last frame; None if there are none.
     """
@@ -49,7 +49,7 @@ class Record(NamedTuple):
 
     @staticmethod
     def new(state: State, frames: int, max_events: int, reported: int = 0) -> Record:
-        """Empty buffers.  reported: the number of values that are reported with each frame."""
+        """Return empty buffers.  reported: the number of values that are reported with each frame."""
         batch, dtype = state.t.shape, state.q.dtype
         blank = jnp.zeros((*batch, frames, state.q.shape[-1] + state.v.shape[-1] + 1), dtype)
         floats = jnp.zeros((*batch, max_events, sum(FLOATS)), dtype)
@@ -65,12 +65,12 @@ class Record(NamedTuple):
         return self.floats.shape[-2] > 0
 
     def with_frame(self, number: Array, state: State) -> Record:
-        """The record with the state in slot `number` (*batch), or in the last slot."""
+        """Return the record with the state in slot `number` (*batch), or in the last slot."""
         room = self.room[0]
         return self._replace(frames=put(self.frames, jnp.minimum(number, room - 1), _frame(state), room))
 
     def with_readings(self, number: Array, more: Array, reached: Array, done: Array) -> Record:
-        """The record with `more` (*batch, n) added in slot `number` (*batch), or in the last slot.
+        """Return the record with `more` (*batch, n) added in slot `number` (*batch), or in the last slot.
 
         reached: (*batch) whether the frame is reached, so that new sums begin.
         done: (*batch) lanes that do not change any more.
@@ -80,8 +80,10 @@ class Record(NamedTuple):
         return self._replace(readings=readings, sums=jnp.where(reached[..., None], 0, sums))
 
     def with_impacts(self, t: Array, contacts: Contacts, impacts: Impacts) -> Record:
-        """The record with the impacts of a tick, at the time t (*batch), or at the times t (C,) of its contacts. In the
-        latter case they are inserted so that the rows stay in order of time."""
+        """Return the record with the impacts of a tick, at the time t (*batch), or at the times t (C,) of its contacts.
+
+        In the latter case they are inserted in order of time.
+        """
         room, many = self.room[1], t.ndim > impacts.count.ndim
         if not self.logs:
             return self._replace(missed=self.missed + impacts.count)
@@ -107,7 +109,7 @@ class Record(NamedTuple):
         return record._replace(missed=self.missed + impacts.count - logged)
 
     def _insert(self, floats: Array, wholes: Array) -> Record:
-        """The record with a row (18,), (5,) inserted in order of time; there must be room for it."""
+        """Return the record with a row (18,), (5,) inserted in order of time; there must be room for it."""
         room = self.room[1]
 
         def row(rows: Array, k: Array) -> Array:
@@ -130,16 +132,21 @@ class Record(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Events:
-    """The impacts of a run in their order; arrays (..., E), of which the first `count` rows are real.
+    """The impacts of a run in order; arrays (..., E), of which the first `count` rows are real.
 
-    t [s].  bodies: links A and B, -1 the world; at a limit the joint's link and its parent.
-    pair: row of `topology.pairs`, -1 at a limit.  dof: the degree of freedom at its limit, else -1.
+    t: time [s].
+    bodies: links A and B, -1 for the world; at a limit the joint's link and its parent.
+    pair: row of `topology.pairs`, -1 at a limit.
+    dof: the degree of freedom at its limit, else -1.
     point, normal: in the world [m]; the normal is from B to A. Zeros at a limit.
-    u_before, u_after, impulse: of A against B, in the contact frame (t1, t2, n) [m/s, N s]; at a limit of
-    a revolute joint rad/s and N m s.
-    energy_before, energy_after: kinetic energy of the scene [J]; where islands go by clocks of their own, with
-    that of the others as they stand.  code: what the law says.
-    count: rows that are real.  missed: impacts for which there was no row.  law: of the impacts.
+    u_before, u_after, impulse: relative velocities and impulse of A against B, in the contact frame (t1, t2, n)
+        [m/s, N s]; at a limit of a revolute joint [rad/s, N m s].
+    energy_before, energy_after: kinetic energy of the scene [J]; if islands have their own clocks, with the present
+        energy of the others.
+    code: result code of the law.
+    count: number of rows that are real.
+    missed: number of impacts without a row.
+    law: law of the impacts.
     """
 
     t: Float[Array, "*batch E"]
@@ -160,7 +167,7 @@ class Events:
 
 
 def frames_of(topology: Topology, record: Record, reached: Array) -> tuple[Array, Array, Array]:
-    """t (..., F), q (..., F, nq), v (..., F, nv) of the frames; NaN in those that a lane did not reach."""
+    """Return t (..., F), q (..., F, nq), v (..., F, nv) of the frames; NaN in those that a lane did not reach."""
     number = jnp.arange(record.frames.shape[-2])
     frames = jnp.where((number < reached[..., None])[..., None], record.frames, jnp.nan)
     q, v, t = jnp.split(frames, (topology.nq, topology.nq + topology.nv), -1)
@@ -168,7 +175,7 @@ def frames_of(topology: Topology, record: Record, reached: Array) -> tuple[Array
 
 
 def events_of(record: Record, law: str) -> Events:
-    """The events as users read them."""
+    """Return the events as users read them."""
     t, *vectors, before, after = jnp.split(record.floats, np.cumsum(FLOATS)[:-1], -1)
     bodies, pair, dof, code = jnp.split(record.wholes, np.cumsum(WHOLES)[:-1], -1)
     point, normal, u_before, u_after, impulse = vectors
@@ -187,9 +194,9 @@ def _concatenate_events(columns: Any, t: Array) -> Array:
 
 
 def put(rows: Array, at: Array, row: Array, room: Array) -> Array:
-    """rows (*batch, S, n) with row (*batch, n) in slot at (*batch); nothing changes where that is S. room: () S.
+    """Put row (*batch, n) into slot `at` (*batch) of rows (*batch, S, n); slot S is ignored. room: () S.
 
-    Rows of lanes in a block are of one array, (W S, n), lane after lane.
+    Rows of lanes in a block are one array, (W S, n), lane after lane.
     """
     if at.ndim and rows.ndim == 2:
         for i in range(len(at)):

@@ -1,9 +1,9 @@
-"""The longest step that resolves what acts in the joints of trees: springs, position motors, damping.
+"""The longest step that resolves springs, position motors and damping in the joints of trees.
 
-Small motions about a pose obey M dv + D v + K q = 0. The squares of their rates are at most those of M^-1 K, those of
-what damping makes decay those of M^-1 D, and no eigenvalue is larger than the largest sum of a row's magnitudes: of
-K^1/2 M^-1 K^1/2 and D^1/2 M^-1 D^1/2, which have the same ones. A step of order 4 follows an oscillation of half a
-radian a step to 2e-4 of its amplitude, and is stable where what decays does not fall below e^-2.7 in it.
+Small motions about a pose obey M dv + D v + K q = 0. The squares of the frequencies are at most the eigenvalues of
+M^-1 K, the rates of decay at most those of M^-1 D. No eigenvalue exceeds the largest absolute row sum of
+K^1/2 M^-1 K^1/2 or D^1/2 M^-1 D^1/2, which have the same eigenvalues. A step of order 4 follows an oscillation of half
+a radian per step to 2e-4 of its amplitude, and is stable if nothing decays below e^-2.7 in a step.
 """
 
 from __future__ import annotations
@@ -16,27 +16,29 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.topology import Topology
 
-SWING = 0.5  # [rad] of the fastest oscillation in a step
-DECAY = 2.0  # times the time constant of what decays fastest
+SWING = 0.5  # [rad] phase of the fastest oscillation in a step
+DECAY = 2.0  # step in units of the shortest time constant of decay
 
 
 def has_joints(topology: Topology) -> bool:
-    """Return whether anything is more than a free body."""
+    """Return whether the scene has more than free bodies."""
     return set(topology.joints) - {"floating", "fixed"} != set()
 
 
 def resolved_step(model: Model, q: Array) -> Array:
-    """The resolved step (*batch) at the coordinates q (*batch, nq) [s]; inf where no joint has a spring, a position
-    motor or damping."""
+    """Return the longest resolved step (*batch) at the coordinates q (*batch, nq) [s].
+
+    It is inf if no joint has a spring, a position motor or damping.
+    """
     inverse = jnp.abs(inverse_mass_matrix(model, q))
 
     def largest(x: Array) -> Array:
         x = jnp.broadcast_to(x, (*q.shape[:-1], x.shape[-1]))
         s = jnp.sqrt(to_blocks(trees_of(model.topology), x)[:-1])
-        return (s[:, :, None] * inverse * s[:, None]).sum(1).max((0, 1))  # of columns: M^-1 is symmetric
+        return (s[:, :, None] * inverse * s[:, None]).sum(1).max((0, 1))  # column sums: M^-1 is symmetric
 
     square = largest(model.stiffness + model.motor_kp)
-    rigid = jnp.isinf(model.motor_kd)  # such motors are held by impulses
+    rigid = jnp.isinf(model.motor_kd)  # rigid motors act by impulses
     rate = largest(model.damping + jnp.where(rigid, 0, model.motor_kd))
     swing = jnp.where(square > 0, SWING / jnp.sqrt(jnp.where(square > 0, square, 1)), jnp.inf)
     return jnp.minimum(swing, jnp.where(rate > 0, DECAY / jnp.where(rate > 0, rate, 1), jnp.inf))

@@ -1,4 +1,4 @@
-"""Rollouts: a state, or a batch of states, run forward and recorded at regular frames, with every impact on the way."""
+"""Rollouts: runs of a state, or a batch of states, recorded at regular frames, with every impact."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Stats:
 
 
 def described_run(run: Any) -> tuple[str, list[Row]]:
-    """Title and rows that describe a rollout or a recording."""
+    """Return title and rows that describe a rollout or a recording."""
     times, t = getattr(run.t, "shape", ()), values(run.t)
     span = "" if t is None or not np.isfinite(t).any() else f" from {np.nanmin(t):.4g} to {np.nanmax(t):.4g} s"
     head = f"{count(times[-1], 'frame') if times else '?'}{span}{lanes_text(times[:-1])}"
@@ -88,12 +88,12 @@ def _impacts(events: Events) -> str:
 
 AnyState = TypeVar("AnyState")
 
-MOST_FRAMES = 10_000_000  # of a run: a gigabyte for each free body
+MOST_FRAMES = 10_000_000  # frames of a run: a gigabyte for each free body
 _FORWARD = (
     "rollout: reverse mode (jax.grad, jax.vjp) goes back through every tick: give reverse=True and max_ticks, how many "
     "there may be (see .stats.ticks of a run), or take forward mode (jax.jvp, jax.jacfwd)"
 )
-MOST_STEPS = 1_000_000  # of max_dt, between two frames
+MOST_STEPS = 1_000_000  # steps of max_dt between two frames
 
 
 @display_as(described_run)
@@ -110,9 +110,9 @@ class Rollout:
     events: every impact.
     code: a `carom.Code`; `why()` says it in words.
     stats: statistics.
-    state: the last state. If a run was given up between frames, islands with separate clocks may be at different times.
-    report: name -> (frames, ...), the quantities named by `report=`, for the time that ends with each frame; 0 at the
-        first.
+    state: the last state. If a run stopped between frames, islands with separate clocks may be at different times.
+    report: name -> (frames, ...), the quantities named by `report=`, for the interval that ends with each frame; 0 at
+        the first.
     """
 
     t: Float[Array, "*batch frames"]
@@ -149,27 +149,27 @@ def rollout(
     """Run a scene, or a batch of scenes, for `duration` seconds.
 
     state: one scene, or a batch with one leading axis (`carom.tile`).  Any model parameter may be batched too.
-    frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides. A run has
-        at most ten million frames.
-    control: commands to the motors: None (their targets); an array (nv,), (lanes, nv), or one row for each interval
+    frame_dt: time between recorded frames [s]; the last frame is at `duration` even if frame_dt does not divide it. A
+        run has at most ten million frames.
+    control: motor commands: None (the motors' targets); an array (nv,), (lanes, nv), or one row for each interval
         between frames (frames - 1, nv), (lanes, frames - 1, nv); or a function (model, state, t) -> (..., nv) that is
         called at the start of every step and held until its end. A feedback is thus of order 1 in max_dt, and a spring
         made so gains energy: let stiffness=, damping= and position motors of the scene do that.
-    forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.
+    forces: external forces along the degrees of freedom [N m, N], in the form of control; `J.T @ wrench` pushes a link.
     report: names of quantities to report for the time between frames, one or several; others are not computed.
-        "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and
-        force of its contacts, world axes; "pair_forces", "pair_impulses" (frames, pairs, 3): of each pair of shapes on
-        the first; "joint_forces", "joint_impulses" (frames, links, 6): what each joint transmits to its link. Forces
-        [N, N m] are means over the time between frames of what acts smoothly, impulses [N s, N m s] sums of the
-        impacts in it. "sensors": name -> (frames, ...) of the scene's sensors, see `SceneBuilder.add_sensor`.
-    reverse: prepare for derivatives in reverse mode (`jax.grad`); forward mode needs nothing. The run is then a loop of
-        exactly max_ticks ticks, which must be given, and stores 2 sqrt(max_ticks) of them. See docs/derivatives.md.
-    devices: devices for the lanes: a list, or a number. None: all that jax has here, if each gets a lane.
-    chunk: number of lanes to run at a time, with the results gathered into numpy arrays, if memory is short.
+        "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and force of its
+        contacts, world axes; "pair_forces", "pair_impulses" (frames, pairs, 3): force of each pair of shapes on the
+        first; "joint_forces", "joint_impulses" (frames, links, 6): wrench of each joint on its link. Forces [N, N m]
+        are means of the smooth forces over the time between frames, impulses [N s, N m s] sums over the impacts in it.
+        "sensors": name -> (frames, ...) of the scene's sensors, see `SceneBuilder.add_sensor`.
+    reverse: prepare for derivatives in reverse mode (`jax.grad`); forward mode does not need it. The run is then a loop
+        of exactly max_ticks ticks, which must be given, and stores 2 sqrt(max_ticks) of them. See docs/derivatives.md.
+    devices: devices for the lanes: a list, or a number. None: all local devices of jax, if each gets a lane.
+    chunk: number of lanes to run at a time if memory is short; results are gathered into numpy arrays.
     throw: raise if a lane fails, warn if one is less exact than it should be or its log is full. Otherwise, and always
         inside jit, look at `.code` and `.why()`.
-    options: how time passes, see `carom.Options`.
-    keywords: fields of `options` one by one; they override it.
+    options: see `carom.Options`.
+    keywords: fields of the options, which override `options`.
     """
     if not isinstance(model, Model):
         given = type(model).__name__
@@ -208,7 +208,7 @@ def rollout(
     contacts = program is _with_contacts
     handed = pack_model(model) if lane_programs() and (contacts or not lanes_of(model)) else model
     numbers = (handed, state, frames, orders.rows, *bounds)
-    new = _nothing()  # a control function may hold numbers of the program around it, though no argument is one
+    new = _nothing()  # a control function may contain traced values, even if no argument is traced
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
@@ -222,7 +222,7 @@ def rollout(
         mine = numbers if lanes is None else some_lanes(numbers, lanes)
         return run_batch(program, chosen, devices, chunk, *mine)
 
-    known = inside_jit or getattr(state.t, "is_fully_addressable", True)  # else other processes hold lanes too
+    known = inside_jit or getattr(state.t, "is_fully_addressable", True)  # else: other processes have lanes too
     log = LogCapacity.of(state.t.size, options.max_events) if contacts else NO_LOG
     scene = None if inside_jit else model.topology
     result = with_enough_capacity(some, rules, _capacity_needs, log, scene) if known else some(rules, log.rows, None)
@@ -232,13 +232,13 @@ def rollout(
         names = (report,) if isinstance(report, str) else report
         result = replace(result, report=with_sensors(result.report, names, model, result.q, result.v, True))
     if throw and not inside_jit:
-        code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # by numpy: there is nothing to compile
+        code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # in numpy, which compiles nothing
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}
         results.raise_for(code, results.last_well(t, q, v), room if known else None)
     return result
 
 
-@jax.jit  # made without it, a number takes longer than a short step
+@jax.jit  # without it, this takes longer than a short step
 def _nothing() -> Array:
     return jnp.zeros(())
 
@@ -319,7 +319,7 @@ def has_limits(model: Model) -> bool:
 
 
 def frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
-    """Times of the frames, from 0 on [s]."""
+    """Return the times of the frames, starting at 0 [s]."""
     check_times(duration, frame_dt, max_dt)
     frames = math.floor(duration / frame_dt + 1e-9)
     times = np.arange(frames + 1) * frame_dt
@@ -327,7 +327,7 @@ def frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
 
 
 def check_times(duration: float, frame_dt: float = 1 / 60, max_dt: float = 1 / 240) -> None:
-    """Raise ValueError where a run cannot have these."""
+    """Raise ValueError if a run cannot have these times."""
     for name, value in (("duration", duration), ("frame_dt", frame_dt), ("max_dt", max_dt)):
         if not (isinstance(value, (int, float, np.number, np.ndarray, Array)) and 0 < value < math.inf):
             raise ValueError(f"rollout: {name} is {value!r}; it must be a positive number of seconds")
@@ -344,14 +344,14 @@ def check_times(duration: float, frame_dt: float = 1 / 60, max_dt: float = 1 / 2
 
 
 def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:
-    """Between frames [s]; what rounding makes of equal ones is taken back: T + T is 2 T, bit by bit."""
+    """Return the intervals between frames [s]; equal ones are equal to the last bit, so that T + T is 2 T."""
     intervals = np.diff(times)
     intervals[np.abs(intervals - frame_dt) <= 1e-9 * frame_dt] = frame_dt
     return intervals
 
 
 def broadcast_state(model: Model, state: State) -> State:
-    """The state with one lane for each lane of the model, and its clock too."""
+    """Return the state, including its time, with one lane for each lane of the model."""
     topology, q, v, t = model.topology, state.q, state.v, state.t
     real = model.mass.dtype
     kinds = {np.dtype(getattr(x, "dtype", real)) for x in (q, v, t)}
@@ -375,7 +375,7 @@ def broadcast_state(model: Model, state: State) -> State:
 
 
 def tile(state: AnyState, lanes: int) -> AnyState:
-    """A batch of equal states: every field with one leading axis of length `lanes`."""
+    """Return a batch of equal states: every field has one leading axis of length `lanes`."""
     if lanes < 1:
         raise ValueError(f"tile: lanes is {lanes}; it must be at least 1")
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *jnp.shape(x))), state)

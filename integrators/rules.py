@@ -1,4 +1,4 @@
-"""Rules: static choices for a whole run. Each combination is a program of its own."""
+"""Rules: static choices for a whole run. Each combination is a separate program."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Rules:
     limits: whether any joint has limits.
     max_near: capacity for near pairs of shapes of two kinds, if their kernel searches and all pairs are candidates;
         None for all.
-    max_logged: number of impacts of one instant that are handed on to the log, None for all.
+    max_logged: number of impacts of one instant that are recorded in the log, None for all.
     report: names of reported quantities besides states and impacts (`readouts/`). If there are any, all impacts are
-        handed on and all bodies share one clock.
+        recorded and all bodies share one clock.
     """
 
     scheme: str = "exact"
@@ -43,7 +43,7 @@ class Rules:
     report: tuple[str, ...] = ()
 
     def adapt_rest_speed(self, model: Model, h: Array) -> Model:
-        """The model with the rest speed for steps of length h [s]; some models of resting contact need a higher one."""
+        """Return the model with the rest speed for steps of length h [s]; some resting models need a higher one."""
         return model.replace(rest_speed=resting_named(self.resting).slow(model, h))
 
     def check(self, model: Model) -> None:
@@ -61,10 +61,10 @@ class Rules:
 
     @staticmethod
     def of(options: Options, limits: bool) -> Rules:
-        """The rules of some options; the same object for the same options."""
+        """Return the rules of these options; the same object for the same options."""
         try:
             return _once(options, limits)
-        except TypeError:  # a number that is traced has no hash
+        except TypeError:  # a traced number has no hash
             return _from_options(options, limits)
 
 
@@ -78,6 +78,6 @@ STATIC = tuple(name for name in NAMES if name in Rules.__dataclass_fields__)
 
 @once_a_model
 def returns_slip(model: Model) -> bool:
-    """Return whether a pair has a tangential restitution, as far as is known."""
+    """Return whether a pair is known to have a tangential restitution."""
     numbers = model.pair_tangential_restitution
     return not isinstance(numbers, jax.core.Tracer) and bool(np.asarray(numbers).any())

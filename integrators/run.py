@@ -34,7 +34,7 @@ from .rules import Rules
 from .sleep import may_sleep, skip_sleeping_frames
 from .step import first_lane, tick
 
-TICKS_A_CHECK = 4  # on other devices than the CPU: ticks between two checks whether all lanes are done
+TICKS_A_CHECK = 4  # ticks between two checks whether all lanes are done, on devices other than the CPU
 
 
 class Ran(NamedTuple):
@@ -70,12 +70,15 @@ def run(
     window: Array | None = None,
     cuts: bool = False,
 ) -> Ran:
-    """One scene, or lanes along one axis. record: a new one. max_ticks: () of each lane.
+    """Run one scene, or lanes along one axis.
 
-    reverse: a loop that can be differentiated in reverse, max_ticks being a number; the log of impacts then has no
-    derivative.
-    sleeps: whether lanes may sleep.  window: () how long windows are [s]; None: there are none.
-    cuts: whether islands go by clocks of their own, of one scene.
+    record: an empty record.
+    max_ticks: () most ticks of each lane.
+    reverse: run a loop that can be differentiated in reverse mode; max_ticks is then a Python number, and the log of
+        impacts has no derivative.
+    sleeps: whether lanes may sleep.
+    window: () length of windows [s]; None: there are none.
+    cuts: whether the islands of one scene have their own clocks.
     """
     model = rules.adapt_rest_speed(model, max_dt)
     clocks = one_island(model.topology) if cuts else ONE
@@ -134,10 +137,11 @@ def run_lane(
     max_ticks: Array,
     window: Array | None = None,
 ) -> Ran:
-    """`run` of one scene, as a program of its own, whatever the number of frames and the room for events.
+    """Run one scene as a separate program for any number of frames and events.
 
-    static: rules, and the functions of the drive.  rows: its numbers from frame to frame.  These and record: as
-    `open_record` makes them, and so is the result's record."""
+    static: rules, and the functions of the drive.
+    rows, record: rows of the drive, and an empty record; both and the result's record are open, see `open_record`.
+    """
     rules, functions = static
     record, rows = close_record(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
     sleeps = may_sleep(model.topology, functions) and not rules.report
@@ -150,7 +154,7 @@ def run_lane(
 
 
 def open_record(record: Record) -> Record:
-    """The record with arrays of any length, as one program takes them."""
+    """Return the record with open arrays, whose length may vary in one program."""
     return record._replace(
         frames=OpenRecord(record.frames),
         floats=OpenRecord(record.floats) if record.logs else record.floats,
@@ -160,5 +164,5 @@ def open_record(record: Record) -> Record:
 
 
 def close_record(record: Record) -> Record:
-    """The record with its open arrays as plain ones: undoes `open_record`."""
+    """Return the record with its open arrays as plain ones, the inverse of `open_record`."""
     return jax.tree.map(lambda x: x.array if isinstance(x, Open) else x, record, is_leaf=lambda x: isinstance(x, Open))

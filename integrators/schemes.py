@@ -24,16 +24,18 @@ FIRST_ORDER = frozenset({"semi_implicit"})
 
 
 def scheme_named(name: str):
-    """The scheme of this name, or an error that lists the names."""
+    """Return the scheme of this name, or raise an error that lists the names."""
     if name not in SCHEMES:
         raise ValueError(f"scheme {name!r} is unknown; it must be one of {', '.join(SCHEMES)}")
     return functools.partial(_step_state, name)
 
 
 def step_and_close(name: str, model: Model, state: State, h: Any, *acting: Any) -> tuple[State, Array | None]:
-    """One step of the scheme of this name, after which loops are closed to rounding, if that is how they are held; and
-    how far open it left them (*batch): the velocity that closed them, relative to that of their tree, in the metric of
-    the masses. None if nothing closes them."""
+    """Take one step of the scheme of this name, and close loops to rounding if they are held by projection.
+
+    Returns the state and the loops' drift in the step (*batch): the velocity that closed them, relative to that of
+    their tree, in the metric of the masses. None if nothing closes them.
+    """
     after = SCHEMES[name](model, state, h, *acting)
     if not (exactly_held(model.topology) and model.topology.hold == "projection"):
         return after, None
@@ -42,8 +44,9 @@ def step_and_close(name: str, model: Model, state: State, h: Any, *acting: Any) 
 
 
 def bend(name: str) -> float:
-    """Multiple of a h^2 / 2 by which accelerations a move the end of a step of length h. Semi-implicit Euler goes all
-    the way at the velocity of the end: by a h^2. What looks for the step that ends where something touches must know.
+    """Return the multiple of a h^2 / 2 by which accelerations a move the end of a step of length h.
+
+    Semi-implicit Euler moves with the velocity at the end, by a h^2. The search for times of impact depends on it.
     """
     return 2.0 if name in FIRST_ORDER else 1.0
 
@@ -53,7 +56,7 @@ def _step_state(name: str, *given: Any) -> State:
 
 
 def _loop_drift(model: Model, q: Array, dv: Array, v: Array) -> Array:
-    """Square root of the ratio of the kinetic energies of dv and of v, for the tree where it is the largest."""
+    """Return the square root of the ratio of the kinetic energies of dv and v, for the tree with the largest ratio."""
     taken, there = (kinetic_of_trees(model, q, x) for x in (dv, v))
     ratio = jnp.where(taken > 0, taken / jnp.maximum(there, jnp.finfo(q.dtype).tiny), 0)
     return jnp.where((jnp.abs(dv) > model.rest_speed[..., None]).any(-1), jnp.sqrt(ratio.max(0)), 0)

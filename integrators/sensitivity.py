@@ -8,20 +8,20 @@ change at fixed h,
 
 and the end moves on by dh along the flow. The velocities then jump by the law of impact, and the rest of the run
 starts dh later. Together this is the saltation matrix of hybrid systems (Aizerman and Gantmacher 1958; Leine and
-Nijmeijer 2004, section 8.4). It is never formed: the chain rule composes it of these three.
+Nijmeijer 2004, section 8.4). It is never formed: the chain rule composes it from these three.
 
 A step that ends when dry friction or a rigid motor stops a joint ends at the root of the joint's velocity less its
 target: dh = -dv / a.
 
-Several islands may strike in one tick, at equal times that depend on different parameters. Each then has a dh of its
-own. The clock takes one of them; an island that is behind the clock by the difference (`Lane.late`) catches up by the
-end of the next step, along its flow there. If several contacts of one island strike, the one that closes fastest sets
-its time, since it is resolved first.
+Several islands may strike in one tick, at equal times that depend on different parameters. Each then has its own dh.
+The clock takes one of them; an island that is behind the clock by the difference (`Lane.late`) catches up by the end of
+the next step, along its flow there. If several contacts of one island strike, the one that closes fastest sets its
+time, since it is resolved first.
 
 A window searches for no impact times, so derivatives of runs with windows are refused.
 
-The derivative treats as constant which contacts there are and how long the other steps are. It has no derivative
-itself: a second one raises an error.
+The derivative treats the set of contacts and the length of the other steps as constant. It has no derivative itself: a
+second one raises an error.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from .motion.forces import acceleration
 from .proposal import Proposal
 from .rules import Rules
 
-AHEAD, ASIDE = 4.0, 0.05  # longest steps at the present speed, and bounding radii, within which pairs are near
+AHEAD, ASIDE = 4.0, 0.05  # near pairs: distance in longest steps at the present speed, plus bounding radii
 BEYOND = 1.25  # longest steps at the present speed that a shape may move between detections
 THIN = 1 / 8  # bounding radii: a thinner shape counts as this thick
 
 
 def search_range(q: Array) -> float:
-    """Gap bands within which contacts that the step carried are detected."""
+    """Return the number of gap bands within which contacts that the step carried are detected."""
     return SIGHT[q.dtype.itemsize]
 
 
@@ -91,7 +91,7 @@ class DetectionRanges(NamedTuple):
 
     close: distance within which a pair goes through the narrow phase. Pairs beyond it must not limit the next step.
     reach: distance that each shape may move before the next broad phase; None if every pair is always checked.
-    off: (*batch) gap below which a pair is a contact although it does not touch: the step carried it.
+    off: (*batch) gap below which a pair that does not touch is still a contact, because the step carried it.
     """
 
     close: Array
@@ -102,7 +102,7 @@ class DetectionRanges(NamedTuple):
 def detection_ranges(
     rules: Rules, model: Model, q: Array, v: Array, max_dt: Array, off: Array, apart: Array | None = None
 ) -> DetectionRanges:
-    """The ranges at the coordinates q (*batch, nq) and the velocities v (*batch, nv).
+    """Return the ranges at the coordinates q (*batch, nq) and the velocities v (*batch, nv).
 
     off: see `DetectionRanges`.
     apart: () longest time between synchronizations of island clocks [s]; None: there is one clock.
@@ -119,13 +119,11 @@ def detection_ranges(
     moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
     if not pair_plan(topology, rules.max_pairs).sifted or not moving:
         return DetectionRanges(close, None, off)
-    # the radius of the least inscribed ball, or a part of the size of thin shapes; more for fast shapes
+    # half the least inscribed radius of all shapes, or a part of the size of thin ones; more for fast shapes
     own = jnp.maximum(column(inradius(model)), THIN * size)
     least = own[np.array(moving)].min(0) / 2
     reach = jnp.maximum(least, jnp.minimum(BEYOND * ahead, size / 2))
-    if (
-        apart is not None
-    ):  # a body that does not fall farther than this may have a clock of its own (`clock_assignment.py`)
+    if apart is not None:  # a body that does not fall farther than this may have its own clock (`clock_assignment.py`)
         reach = jnp.maximum(reach, BEYOND * (speed + jnp.linalg.norm(model.gravity) * apart) * apart)
     mobile = np.isin(np.arange(len(size)), moving).reshape(-1, *(1,) * (reach.ndim - 1))
     return DetectionRanges(close, stop_gradient(jnp.where(mobile, reach, 0)), off)
@@ -140,7 +138,7 @@ def detect_and_determine(
     window: Array | None = None,
     island: Array | None = None,
 ) -> Detection:
-    """Near pairs and contacts at a state.
+    """Detect near pairs and contacts at a state.
 
     window: (*batch) pairs that may touch within this time are contacts [s].
     island: (T, *batch) trees that sleep, see `islands_asleep.py`; None: no tree sleeps.
@@ -166,9 +164,9 @@ def detect_and_determine(
 def detect_at_impact_time(
     rules: Rules, model: Model, lane: Lane, tried: Proposal, look: DetectionRanges, still: Array | None = None
 ) -> tuple[Proposal, Detection, Array]:
-    """The end of a proposal, the detection there, and `Lane.late`. For derivatives the end is the time of impact.
+    """Return the end of a proposal, the detection there, and `Lane.late`. Derivatives are those at the time of impact.
 
-    still: (T, *batch) -1 for trees that move; None: all do.
+    still: (T, *batch) -1 for trees that move; None: all move.
     """
     return tried, detect_and_determine(rules, model, tried.state, look, _window_length(lane), still), lane.late
 
@@ -203,9 +201,9 @@ def _derivative(rules: Rules, primals: Any, tangents: Any) -> Any:
 def _shift_end(
     model: Model, lane: Lane, tried: Proposal, there: Detection, d: Proposal, gap: Any, late: Array
 ) -> tuple[Proposal, Array]:
-    """Tangents d of a proposal whose end moves with the time of impact, and the tangent of `Lane.late`.
+    """Return tangents d of a proposal whose end moves with the time of impact, and the tangent of `Lane.late`.
 
-    gap: tangents of the gaps (C, *batch) at fixed q, because the surfaces change; None: they do not.
+    gap: tangents of the gaps (C, *batch) at fixed q if the surfaces change; None: they do not.
     late: (T, *batch) tangent of `Lane.late`.
     """
     state, trees, rows = tried.state, trees_of(model.topology), there.rows
@@ -218,7 +216,7 @@ def _shift_end(
 
     # trees that are late catch up
     change = _advance_trees(model, d.state, rates, late)
-    # the time of each contact that strikes
+    # tangent of the time at which each contact strikes
     still = rows.still
     opens = relative_velocity(still, to_blocks(trees, _displacement(model, state.q, change.q))).z
     opens = opens if gap is None else opens + gap
@@ -244,7 +242,7 @@ def _shift_end(
 
 
 def _advance_trees(model: Model, d: State, rates: tuple[Array, Array], dt: Array) -> State:
-    """Tangents d of a state whose trees move on by dt (T, *batch) along the flow."""
+    """Return tangents d of a state whose trees move on by dt (T, *batch) along the flow."""
     topology, trees = model.topology, trees_of(model.topology)
     padded = jnp.concatenate([dt, jnp.zeros_like(dt, shape=(1, *dt.shape[1:]))])
 
@@ -257,7 +255,7 @@ def _advance_trees(model: Model, d: State, rates: tuple[Array, Array], dt: Array
 
 
 def _fastest(now: Array, u_n: Array, each: Array) -> Array:
-    """The entry in `each` of the contact that closes fastest among `now` (C, ...), 0 if there is none."""
+    """Return the entry in `each` of the contact that closes fastest among `now` (C, ...), 0 if there is none."""
     speed = jnp.where(now, u_n, jnp.inf)
     first = jnp.argmin(speed, 0)
     here = now & (jnp.arange(len(now)).reshape(-1, *(1,) * (now.ndim - 1)) == first)
@@ -265,18 +263,18 @@ def _fastest(now: Array, u_n: Array, each: Array) -> Array:
 
 
 def _first_of(now: Array, each: Array) -> Array:
-    """The first entry in `each` among `now` (n, ...), 0 if there is none."""
+    """Return the first entry in `each` among `now` (n, ...), 0 if there is none."""
     return jnp.where(now & (jnp.cumsum(now, 0) == 1), each, 0).sum(0)
 
 
 def _island_of(island: Array, tree: Array) -> Array:
-    """Island (C, *batch) of each contact, by one of its trees that is not the world."""
-    one = tree.min(1)  # the world is the last
+    """Return the island (C, *batch) of each contact, by one of its trees that is not the world."""
+    one = tree.min(1)  # the world is last
     return gather(jnp.concatenate([island, jnp.full_like(island[:1], -1)]), one, 0)
 
 
 def _displacement(model: Model, q: Array, dq: Array) -> Array:
-    """The joint velocities (*batch, nv) with coordinate rates dq at q; columns of that map are orthogonal."""
+    """Return the joint velocities (*batch, nv) with coordinate rates dq at q; columns of that map are orthogonal."""
     unit = jnp.ones((*q.shape[:-1], model.topology.nv), q.dtype)
     rates, back = jax.vjp(lambda v: coordinate_rates(model, q, v), unit)
     return back(dq)[0] / back(rates)[0]

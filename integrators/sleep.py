@@ -1,7 +1,7 @@
 """Sleep: a lane that a tick leaves unchanged is not computed, frame after frame, until its drive changes.
 
 The next tick follows from the state, the drive and the state of time control. If a tick leaves all three unchanged to
-the last bit, so will the next: the frames to come are known, and cost nothing. Derivatives are not part of the state
+the last bit, so will the next: the following frames are known, and cost nothing. Derivatives are not part of the state
 and may still change, so a lane that is differentiated does not sleep.
 """
 
@@ -60,7 +60,7 @@ def _never(primals: Any, tangents: Any) -> Any:
 def skip_sleeping_frames(
     model: Model, lane: Lane, record: Record, frames: Frames, controller: Controller, max_dt: Array
 ) -> tuple[Lane, Record]:
-    """Lanes and their record after all frames during which they sleep."""
+    """Return lanes and their record after all frames during which they sleep."""
     apart = lane.clocks.apart(max_dt)
     state, drive = lane.ready.state, lane.ready.drive
 

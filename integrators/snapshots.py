@@ -1,4 +1,4 @@
-"""Fingerprints of states and models: equal if and only if these are, bit by bit. docs/snapshots.md: the contract."""
+"""Fingerprints of states and models, equal if and only if these are equal bit by bit (see docs/snapshots.md)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..engine.topology import Loop
 
 
 def state_hash(state: State) -> str | list[str]:
-    """A fingerprint of a state, 32 hexadecimal digits; of a batch a list with one for each lane.
+    """Return a fingerprint of a state, 32 hexadecimal digits; for a batch a list with one for each lane.
 
-    It is made of the bits of q, v and t in their own dtype, and of nothing else: the same on every machine.
+    It depends only on the bits of q, v and t in their own dtype, and is the same on every machine.
     """
     parts = [np.asarray(x) for x in (state.q, state.v, state.t)]
     if parts[2].ndim == 0:
@@ -29,8 +29,11 @@ def state_hash(state: State) -> str | list[str]:
 
 
 def model_hash(model: Model) -> str:
-    """A fingerprint of a model, 32 hexadecimal digits: of what its topology holds, and of every parameter's name,
-    dtype, shape and bits. Of a model with batched parameters there is one, for all lanes together."""
+    """Return a fingerprint of a model, 32 hexadecimal digits.
+
+    It depends on the topology, and on the name, dtype, shape and bits of every parameter. A model with batched
+    parameters has one fingerprint for all lanes.
+    """
     unused = {"gripped", "shape_layers"}  # one follows from the parameters, the other is in the pairs
     unused |= set() if model.topology.loops else {"loops", "hold", "baumgarte", *LOOPS}
     unused |= set() if any(loop.switched for loop in model.topology.loops) else {"loop_active"}
@@ -47,7 +50,7 @@ def model_hash(model: Model) -> str:
 
 
 def _as_json(x: Any) -> Any:
-    """JSON forms of numpy numbers, loops, and functions of time (by their code)."""
+    """Return the JSON form of a numpy number, a loop, or a function of time (by its code)."""
     if isinstance(x, Loop) and not x.switched:
         return {name: value for name, value in vars(x).items() if name != "switched"}
     if isinstance(x, (Loop, Site, Sensor)):

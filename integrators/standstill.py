@@ -20,14 +20,14 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 
-FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of g h, the velocity that gravity adds in a step
+FAINT = {4: 1e-4, 8: 1e-8}  # by bytes per number: part of g h, the velocity that gravity adds in a step
 ERRORS = 3.0  # residuals of the contact solver: error of a body's velocity
 
 
 def zero_faint_velocities(
     model: Model, before: State, h: Array, q: Array, v: Array, spread: Array, left: Array
 ) -> tuple[Array, Array]:
-    """q (*batch, nq) and v (*batch, nv) at the end of a step, without motion of trees that stand still.
+    """Return q (*batch, nq) and v (*batch, nv) at the end of a step, without motion of trees that stand still.
 
     before: the state at its start.
     h: (*batch, T + 1) length of the step of each tree and the world, or (*batch, 1) [s].
@@ -42,7 +42,7 @@ def zero_faint_velocities(
     limit = jnp.maximum(limit, jnp.minimum(ERRORS * left[..., None], rest_speed))
 
     def largest(x: Array) -> Array:
-        """The largest entry of each tree and of the world, (*batch, T + 1)."""
+        """Return the largest entry of each tree and of the world, (*batch, T + 1)."""
         return jnp.moveaxis(to_blocks(trees, jnp.abs(x)).max(1, initial=0), 0, -1)
 
     ends = (largest(spread) > 0) & (largest(v) < limit)

@@ -1,7 +1,7 @@
-"""One tick of a scene with contacts: the program's table of contents.
+"""One tick of a scene with contacts, in six stages.
 
 propose     integrators   a step of length h, with the impulses of resting contacts
-detect      collision     pairs of shapes that are near each other at its end
+detect      collision     pairs of shapes that are near each other at the end of the step
 determine   contact       contacts, and joints at their limits
 decide      integrators   too deep: roll back and take a shorter h; contacts missed: correct the end; else accept
 respond     contact       impacts: new velocities
@@ -41,11 +41,11 @@ from .window import left_to_window, load_after
 
 
 class TickResult(NamedTuple):
-    """The lane after a tick, and what the tick found.
+    """The lane after a tick, with the contacts and impacts that the tick found.
 
-    lane: after the tick.
-    contacts: at the end of the step that was tried.
-    impacts: there; none if the step was not accepted.
+    lane: the lane after the tick.
+    contacts: contacts at the end of the step that was tried.
+    impacts: impacts at the end of that step; none if it was not accepted.
     step: the step that was tried.
     window_impacts: impacts at the start of a window; None in runs without windows.
     at: (C,) time of each contact [s]; None: the time of the state.
@@ -59,14 +59,14 @@ class TickResult(NamedTuple):
     at: Array | None = None
 
     def log_impacts(self, record: Record) -> Record:
-        """The record with the impacts of this tick."""
+        """Return the record with the impacts of this tick added."""
         if self.window_impacts is not None:
             record = record.with_impacts(*self.window_impacts)
         return record.with_impacts(self.lane.ready.state.t if self.at is None else self.at, self.contacts, self.impacts)
 
 
 def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, controller: Controller) -> TickResult:
-    """Tries one step of every lane, and accepts or rejects it.
+    """Try one step of every lane, and accept or reject it.
 
     max_dt: () or (*batch), the longest step [s].
     controller: (model, state, number of the next frame) -> controls and forces until the next tick.
@@ -147,7 +147,7 @@ def first_lane(
     clocks: Clocks = ONE,
     max_dt: Array | float = 0.0,
 ) -> Lane:
-    """Lanes at their first states. Their first tick has length 0: it only detects contacts.
+    """Return lanes at their initial states. Their first tick has length 0: it only detects contacts.
 
     window: () or (*batch) length of windows [s]; None: there are none.
     island: (T, *batch) trees that sleep, see `islands_asleep.py`; None: no tree ever sleeps.

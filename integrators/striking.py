@@ -1,4 +1,4 @@
-"""respond: the impacts at the end of a tick's step, and those at its start if it was a window."""
+"""The impacts at the end of a tick's step, and those at its start if it was a window."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .rules import Rules
 class TimedImpacts(NamedTuple):
     """Impacts at the start of a window.
 
-    t: (*batch) when it began [s].
+    t: (*batch) time at its start [s].
     contacts: the contacts there.
     impacts: their impacts.
     """
@@ -40,10 +40,10 @@ class TimedImpacts(NamedTuple):
 def resolve_impacts(
     rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, u_n: Array, now: Array, ended: Array
 ) -> ImpactResponse:
-    """Resolves the impacts at the end of a step.
+    """Resolve the impacts at the end of a step.
 
     u_n: (C, *batch) normal velocities of the contacts before them [m/s].
-    now: (*batch) whether impacts are resolved at all.
+    now: (*batch) whether impacts are resolved.
     ended: (*batch) or (C, *batch) whether contacts that close are left to the next step, which stops them
         (`contact/resting/`).
     """
@@ -59,7 +59,7 @@ def resolve_impacts(
 
 
 def impacts_at_window_start(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
-    """Impacts at the start of a window; None in runs without windows."""
+    """Return the impacts at the start of a window; None in runs without windows."""
     if tried.window_impacts is None or tried.window is None:
         return None
     energy = jnp.broadcast_to(energy_of(model, lane.ready.state).kinetic, accepted.shape)

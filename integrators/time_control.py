@@ -1,6 +1,6 @@
-"""Time control: which step to try, and whether to accept it (Holck 2.3: the module that rolls back).
+"""Time control: the choice of the step to try, and the decision to accept it (Holck 2.3: the module that rolls back).
 
-A step is to end when something touches. A contact that is deeper than the gap band and still closes shows that the step
+A step must end when something touches. A contact that is deeper than the gap band and still closes shows that the step
 was too long. The lane then goes back to its accepted state and tries the time at which the deepest pairs began to
 touch, estimated from the speed at which they close and its change during the step. Every rejected step is longer than
 the time of impact; if the estimate is useless, the step is halved. Once the gap is within the band, the state is
@@ -9,11 +9,11 @@ accepted.
 Steps also end when a slide stops, because friction is not smooth there. If resting contacts do not touch at the end of
 a step, the end is corrected, or a shorter step is taken if the error is large (`correction.py`).
 
-Events may accumulate: impacts at shrinking intervals, or predictions that lead nowhere. After `STALLED` accepted steps
-in a row that are too short to make progress, all contacts that still close are stopped together without bounce, as
-simultaneous impacts with restitution 0, and the result code says so. If that does not help, as with a coin that rattles
-ever faster, a least step is enforced that grows and grows. Bodies may then overlap by as much as they move in such a
-step, which the code tells too. So a run always ends.
+Events may accumulate: impacts at shrinking intervals, or useless predictions. After `STALLED` accepted steps in a row
+that are too short to make progress, all contacts that still close are stopped together without bounce, as simultaneous
+impacts with restitution 0, and the result code says so. If that does not help, for example with a coin that rattles
+ever faster, a growing least step is enforced. Bodies may then overlap by as much as they move in this step, and the
+result code says so too. So a run always ends.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from .schemes import bend
 from .window import after_window, in_window
 
 GUESSES = 6  # rejected steps after which steps are halved
-MOST = 60  # rejected steps after which a step is accepted whatever it meets
-CORRECTIONS = 2  # of the end of one step, at most
-SAFE = 0.9  # of the step that would just be accurate enough
+MOST = 60  # rejected steps after which a step is accepted in any case
+CORRECTIONS = 2  # most corrections of the end of one step
+SAFE = 0.9  # part of the step that would just be accurate enough
 SHORTER, LONGER = 1 / 4, 2.0  # least and largest ratio of a step to the one before
-SHORTEST = 1 / 64  # of the longest step: contact errors make no step shorter
-LOOP_DRIFT = 1e-3  # of a tree's velocity: the most that may close its loops after a step
-BRIEFEST = 1 / 4096  # of the longest step: loops make no step shorter
-LEAST_STEP = 1e-6  # of the longest step: a shorter step makes no progress
+SHORTEST = 1 / 64  # part of the longest step: contact errors make no step shorter
+LOOP_DRIFT = 1e-3  # part of a tree's velocity: largest velocity that may close its loops after a step
+BRIEFEST = 1 / 4096  # part of the longest step: loops make no step shorter
+LEAST_STEP = 1e-6  # part of the longest step: a shorter step makes no progress
 STALLED = 100  # steps without progress in a row, after which contacts that close are stopped without bounce
-ANYWAY = 10  # more such steps, each at least twice as long as the one before, whatever it meets
+ANYWAY = 10  # further steps without progress, each accepted and at least twice as long as the one before
 LEFT = 0.1  # [s] a resting contact that leaves an overlap in this time at the rest speed needs no window
-SURE = 0.9  # of the step that uses up the clearance of a pair
+SURE = 0.9  # part of the step that uses up the clearance of a pair
 
 
 class Verdict(NamedTuple):
     """The decision about a step.
 
     accepted: (*batch) whether it is accepted, for all clocks.
-    search: the search from here on.
+    search: the search from now on.
     code: (*batch) result code of the step.
     u_n: (C, *batch) normal velocities of the contacts at its end [m/s].
     partner: see `ContactErrors`; None with fixed steps.
@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
 
 
 def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
-    """The next step of each clock [s], and whether it is a window (None in runs without windows)."""
+    """Return the next step of each clock [s], and whether it is a window (None in runs without windows)."""
     left, rounding = lane.clock.left, 1 - 16 * jnp.finfo(lane.clock.left.dtype).eps
     longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
     aim, least = lane.search.aim, stop_gradient(_least(lane, max_dt))
@@ -83,7 +83,7 @@ def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
     longest = jnp.maximum(longest, LEAST_STEP * max_dt)
     free = jnp.minimum(jnp.minimum(even, longest), touch)
     free = jnp.minimum(free, lane.search.fine)
-    free = jnp.where(free >= high, high / 2, free)  # no search beyond an overlap
+    free = jnp.where(free >= high, high / 2, free)  # shorter than a step that led to an overlap
     h = jnp.maximum(jnp.where(jnp.isfinite(aim), aim, free), least)
     return in_window(lane, jnp.where(lane.fresh, 0, jnp.where(h >= left * rounding, left, h)), longest)
 
@@ -105,7 +105,7 @@ def decide(
 ) -> Verdict:
     """Decide whether a proposal is accepted.
 
-    expected: what the step expects of the contacts that it began with.
+    expected: expected motion of the contacts that the step began with.
     contacts, rows: contacts at its end, and their Jacobian.
     max_dt: () or (*batch), the longest step [s].
     """
@@ -127,14 +127,14 @@ def decide(
     closes = contacts.active & (u_n < -model.rest_speed)
     deep = closes & (contacts.gap < -model.gap_band) & ~(errors.normal & each(carries))
     bent = bend(rules.scheme)
-    rate = u_n + (bent - 1) * each(h) * a_n  # of the gap at the end, if the step is made longer
+    rate = u_n + (bent - 1) * each(h) * a_n  # rate of the gap at the end with the length of the step
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -rate, 1), jnp.where(deep, bent * a_n, 0))
     since = since_return(model, lane, h, contacts, rows, u_n, deep, since)
     before = lane.ready.contacts
     sunk = each(clocks.most(lane.ready.rows.tree, jnp.where(before.active, -before.gap, 0)))
     as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
     deep = deep & ~(as_deep & (since >= each(h)))  # a contact that was too deep before the step gives no time of impact
-    # a corner that went in and is on its way out; contacts that the step carried are corrected instead
+    # overlapping corners that move out again; contacts that the step carried are corrected instead
     put = errors.normal & (each(carries) | ~errors.lifts)
     out = contacts.active & ~closes & (-contacts.gap > sunk + ENVELOPE * model.gap_band) & ~put
     deep, since = deep | out, jnp.where(out, jnp.inf, since)
@@ -160,18 +160,18 @@ def decide(
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & errors.much & ~rough
     passed, sure = _check_passage(rules, model, lane, tried, max_dt, again)
-    if tried.loop_drift is not None:  # a window too
+    if tried.loop_drift is not None:  # also in windows
         sure = jnp.where(rough, jnp.minimum(sure, fine), sure)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
     accepted = clocks.of_all(own)
     deepest = clocks.least(rows.tree, jnp.where(contacts.active, contacts.gap, 0), 0)
     deeper = own & too_deep & (deepest < -ENVELOPE * model.gap_band)
-    # halfway there, an overlap is checked again: the motion has changed, and it may no longer occur
+    # after half the way to an overlap it is dropped and checked again: the motion has changed, and it may not occur
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     short = jnp.where(h < jnp.where(is_stalled(lane), 2**ANYWAY, 1) * LEAST_STEP * max_dt, search.short + 1, 0)
     short = jnp.where(h == 0, search.short, short) if clocks.each() else short  # a tree that waits is not stalled
-    # a frame starts without knowledge of earlier ones
+    # a frame does not depend on earlier ones
     paced = (h < lane.clock.left) & (fine < max_dt)
     new = none._replace(high=ahead, short=short, fine=jnp.where(paced, fine, jnp.inf))
     rejected = none._replace(
@@ -188,7 +188,7 @@ def decide(
     )
     repeated = search._replace(aim=h, correction=correction, fine=fine)
     refused = jax.tree.map(functools.partial(clocks.either, again), repeated, rejected)
-    if clocks.each():  # a tree whose step is acceptable waits for the others with it
+    if clocks.each():  # a tree whose step is acceptable keeps it and waits for the others
         refused = jax.tree.map(functools.partial(clocks.either, own), search._replace(aim=h), refused)
     search = jax.tree.map(lambda x, y: jnp.where(accepted, x, y), new, refused)
     sunk = contacts.active & (contacts.gap < -ENVELOPE * model.gap_band)
@@ -197,7 +197,7 @@ def decide(
     if search.window is not None:  # windows may have left an overlap at the start of a run
         deeper = deeper & ~search.window.open & ~(lane.fresh & (deepest > -LEFT * model.rest_speed))
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
-    sound = finite if tried.loop_drift is None else finite | rough  # what loops made infinite is tried again, shorter
+    sound = finite if tried.loop_drift is None else finite | rough  # if loops diverge, a shorter step is tried
     code = jnp.where(deeper, TOUCH_UNFINISHED, _code(sound))
     return Verdict(accepted, search, code, u_n, errors.partner)
 
@@ -209,8 +209,10 @@ def _code(fine: Array) -> Array:
 def _check_passage(
     rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Array, again: Array
 ) -> tuple[Array, Array]:
-    """Return whether links of trees may have passed through something in the step (*batch), and the step to try instead
-    [s], inf if they did not. Steps whose end is to be corrected are checked after the correction."""
+    """Return whether links of trees may have passed through something in the step (*batch), and the step to try then.
+
+    This step is inf if they did not [s]. Steps whose end is to be corrected are checked after the correction.
+    """
     h, clearances = tried.h, lane.ready.clearances
     no = jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
     if clearances is None:
@@ -227,7 +229,7 @@ def _check_passage(
 
 
 def _least(lane: Lane, max_dt: Array) -> Array:
-    """The shortest step that is worth trying."""
+    """Return the shortest step that is tried."""
     left = lane.clock.left
     least = 4 * jnp.finfo(left.dtype).eps * left
     on = jnp.clip(lane.search.short - STALLED, 0, ANYWAY).astype(left.dtype)
@@ -235,7 +237,7 @@ def _least(lane: Lane, max_dt: Array) -> Array:
 
 
 def _since(depth: Array, speed: Array, a: Array) -> Array:
-    """Time since the gap was 0: it is -depth now, closes with speed > 0, and its rate changes with a."""
+    """Return the time since the gap was 0: it is -depth now, closes with speed > 0, and its rate changes with a."""
     square = speed * speed + 2 * a * depth
     divisor = speed + jnp.sqrt(jnp.where(square > 0, square, 0))
     return jnp.where(divisor > 0, 2 * depth / jnp.where(divisor > 0, divisor, 1), jnp.inf)

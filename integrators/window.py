@@ -1,6 +1,6 @@
 """Windows: steps whose contacts are resolved together, without a search for the times of impact.
 
-Events may be too many to be followed one by one, as in a heap that collapses. A run with a window, of 1 ms say,
+Events may be too many to simulate one by one, as in a heap that collapses. A run with a window, for example of 1 ms,
 takes ordinary steps if they may be that long. If something touches earlier, the step is a window: contacts that may
 touch before its end act from its start, and no time of impact is searched for (`contact/resting/window_targets.py`). So
 a second takes at most 1/window windows, each of order 1; all other steps are as exact as without windows.
@@ -9,7 +9,7 @@ Nothing passes through anything: no window is longer than `safe_step.py` and `pa
 that rotate may overlap at its end, by terms of order 2. Contacts that are deep or still close there are left to the
 next window, not to the law of single impacts, because their time was not located. The same holds at the start of a run,
 so that a run in parts gives the same result. If windows are only used because ticks run out, as in a frame of
-`carom.Live`, the next frame starts with ordinary steps, in which such small overlaps disappear.
+`carom.Live`, the next frame starts with ordinary steps, in which these small overlaps disappear.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .proposal import Proposal
 
 
 def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None]:
-    """The step to try (*batch) [s], and whether it is a window (None in runs without windows).
+    """Return the step to try (*batch) [s], and whether it is a window (None in runs without windows).
 
     h: (*batch) the step to try without windows [s].
     longest: (*batch) the longest step in which nothing passes through anything [s].
@@ -36,7 +36,7 @@ def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None
     if window is None:
         return h, None
     rounding = 1 - 16 * jnp.finfo(left.dtype).eps
-    even = left / jnp.maximum(jnp.ceil(left * rounding / window.length), 1)  # no window is the rest of another
+    even = left / jnp.maximum(jnp.ceil(left * rounding / window.length), 1)  # equal windows, without a short last one
     most = stop_gradient(jnp.minimum(even, jnp.minimum(longest, window.sure)))
     most = jnp.where(most >= left * rounding, left, most)
     here = (window.wanted | window.open) & ~lane.fresh & (window.open | (h < most * rounding))
@@ -53,7 +53,7 @@ def after_window(
     deep: Array,
     sure: Array,
 ) -> Search:
-    """The search after a step, with the state for windows updated.
+    """Return the search after a step, with the state for windows updated.
 
     search: the search after the step.
     window: (*batch) whether the step was a window.
@@ -84,9 +84,9 @@ def left_to_window(lane: Lane, search: Search, window: Array | None) -> Array:
 def load_after(
     lane: Lane, tried: Proposal, contacts: Contacts, partner: tuple[Array, Array] | None, ends: Array
 ) -> Vec3 | None:
-    """`Ready.load` after an accepted step.
+    """Return `Ready.load` after an accepted step.
 
-    contacts: those at its end.
+    contacts: contacts at its end.
     partner: see `ContactErrors`.
     ends: (*batch) whether a frame ends there.
     """

@@ -1,1 +1,1 @@
-"""Many contacts of one instant, in Coulomb's cone together."""
+"""The cone solver: impulses of all contacts of one instant by Coulomb's law."""

@@ -1,8 +1,8 @@
-"""Contacts that share no moving tree with another: each is solved by itself, so that many balls on a table are cheap.
+"""Contacts that share no moving tree with another are solved one by one, so that many balls on a table are cheap.
 
-A few iterations of `coulomb.Relaxation` solve one contact; a single one if K does not couple the normal with the
-tangents, as for a ball. If any contact is not solved, all are left to Newton's method (`solve.py`), which measures the
-same distance from the law.
+A few iterations of `coulomb.Relaxation` solve one contact. One iteration is enough if K does not couple the normal with
+the tangents, as for a ball. If any contact is not solved, all are left to Newton's method (`solve.py`), which measures
+the same distance from the law.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ITERATIONS = 12
 
 class SeparateSolution(NamedTuple):
     """p: (C, *batch) impulses, 0 for inactive contacts [N s].
-    V: (T + 1, w, *batch) velocities after them.
-    solved: () whether all lanes are solved; if not, p and V are those without impulses.
+    V: (T + 1, w, *batch) velocities after the impulses.
+    solved: () whether all lanes are solved; if not, p and V are not to be used.
     """
 
     p: Vec3
@@ -57,7 +57,7 @@ def solve_alone(
     tolerance: float,
     fixed_p_n: Array | None = None,
 ) -> SeparateSolution:
-    """The impulses of `solve_cone`, if no two active contacts of any lane share a tree."""
+    """Compute the impulses of `solve_cone`, if no two active contacts of any lane share a tree."""
     number = jnp.arange(1, len(active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (active.ndim - 1))
     count = jnp.where(active, number, 0).max()
     none = jnp.zeros_like(target)
@@ -107,7 +107,7 @@ def _solve_each(
         p, V, well = carry
         K = jax.tree.map(lambda x, unit: jnp.where(block(active, c), block(x, c), unit), rows.K, UNIT)
         start, free = Vec3(zero, zero, zero), jax.tree.map(lambda x: block(x, c), u)
-        if fixed_p_n is not None:  # it changes no velocity
+        if fixed_p_n is not None:  # a fixed impulse changes no velocity
             start = Vec3(zero, zero, clean(c, fixed_p_n))
             free = free - Vec3(zero, zero, K.zz * start.z)
         own, solved = _iterate(_Contact(K, free, clean(c, mu)), start, block(limit, c))
@@ -127,7 +127,7 @@ UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
 @fence
 def _free_velocity(J: Vec3, v: Array, drift: Vec3, target: Array) -> tuple[Vec3, Array]:
-    """u less the target, and the largest sum of absolute values in it, as a scale of its rounding error."""
+    """Return u less the target, and the largest sum of absolute values in u, the scale of its rounding error."""
     u = jax.tree.map(lambda row, own: (row * v).sum((0, 1)) + own, J, drift)
     parts = [(jnp.abs(row) * jnp.abs(v)).sum((0, 1)) for row in J.xyz]
     return Vec3(u.x, u.y, u.z - target), jnp.maximum(jnp.maximum(parts[0], parts[1]), parts[2])

@@ -1,4 +1,4 @@
-"""Blocks of arrays at indices that are known only at run time, read and written in place."""
+"""Read and write blocks of arrays in place, at indices that are known only at run time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from jax.lax import dynamic_slice, dynamic_update_slice, fori_loop
 
 
 def block(x: Array, *at: Array) -> Array:
-    """x[at], for indices that are in range."""
+    """Return x[at]; indices must be in range."""
     sizes = (1,) * len(at) + x.shape[len(at) :]
     return dynamic_slice(x, _corner(x, at), sizes, allow_negative_indices=False).reshape(sizes[len(at) :])
 
 
 def put(x: Array, value: Array, *at: Array) -> Array:
-    """x with x[at] replaced, for indices that are in range."""
+    """Return x with x[at] replaced; indices must be in range."""
     return dynamic_update_slice(x, value[(None,) * len(at)], _corner(x, at), allow_negative_indices=False)
 
 
 def indices_of(there: Array) -> tuple[Array, Array]:
-    """The indices of the true entries of a mask (n,), in order, and their number."""
+    """Return the indices of the true entries of a mask (n,), in order, and their number."""
 
     def one(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         which, count = carry
@@ -33,7 +33,7 @@ def indices_of(there: Array) -> tuple[Array, Array]:
 
 
 def scatter(all: Any, some: Any, which: Array, count: Array) -> Any:
-    """Arrays `all` with the first `count` rows of `some` written to rows `which`."""
+    """Return arrays `all` with the first `count` rows of `some` written to rows `which`."""
     one = lambda k, all: jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, some)  # noqa: E731
     return fori_loop(0, count, one, all)
 

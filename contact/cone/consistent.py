@@ -1,11 +1,12 @@
-"""Removes contradictions between the target velocities of contacts whose rows of J depend on each other.
+"""Remove contradictions between the target velocities of contacts whose rows of J are linearly dependent.
 
 A figure that lies on its back touches the ground at a dozen points. If most of them stick, some of their rows of J are
-linear combinations of others, and so must their velocities be. The targets are computed for each contact by itself, to
-order 2, and may differ from these combinations by a micrometre per second. No impulses satisfy both. Friction impulses
-would oppose each other, contacts would alternate between slipping and sticking, and many iterations would be needed.
+linear combinations of others, and their velocities must be the same combinations. The targets are computed for each
+contact by itself, to order 2, and may differ from these combinations by a micrometre per second. Then no impulses reach
+all targets. Friction impulses would oppose each other, contacts would alternate between slipping and sticking, and many
+iterations would be needed.
 
-Gaussian elimination of W finds these rows: only the contradiction remains of their right sides. It is subtracted.
+Gaussian elimination of W finds these rows: their right sides are reduced to the contradiction, which is subtracted.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from jax.lax import empty, fori_loop
 from ...engine.algebra.vec3 import Vec3
 from .blocks import block, put
 
-DEPENDS = {4: 1e-4, 8: 1e-10}  # of the diagonal of W, by the bytes of a number: a smaller pivot means a dependent row
-MOST = 0.01  # of the largest velocity to change: a larger contradiction is intended, and stays
+DEPENDS = {4: 1e-4, 8: 1e-10}  # by bytes per number: a pivot below this part of W's diagonal means a dependent row
+MOST = 0.01  # part of the largest velocity to change: a larger contradiction is intended, and stays
 
 
 def remove_contradictions(W: Array, free: Vec3, sticks: Array, count: Array, scale: Array) -> Vec3:
-    """`free` (C,) without contradictions.
+    """Return `free` (C,) without contradictions.
 
     W: (3 C, 3 C) Delassus matrix, as in `few.py`.
     sticks: (C,) bool, contacts whose tangential rows take part; the normal rows of all contacts do.
@@ -34,7 +35,7 @@ def remove_contradictions(W: Array, free: Vec3, sticks: Array, count: Array, sca
     order = (2, 0, 1)  # n first
 
     def row_of(k: Array) -> tuple[Array, Array]:
-        """Contact and direction of the k-th row in the order of elimination."""
+        """Return contact and direction of the k-th row in the order of elimination."""
         return k % count, jnp.asarray(order, jnp.int32)[k // count]
 
     def row(k: Array, A: Array) -> Array:

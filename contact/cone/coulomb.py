@@ -1,12 +1,12 @@
-"""Coulomb's law at one contact: how far impulses are from it, and the law as a linear one around them.
+"""Coulomb's law at one contact: the distance of impulses from the law, and its linearization around them.
 
     p   impulse (t1, t2, n) [N s]         u   relative velocity after all impulses, less the target along n [m/s]
     0 <= p_n  _|_  u_n >= 0               |p_t| <= mu p_n;  u_t = 0 inside, else p_t = -mu p_n u_t / |u_t|
 
-The law is the same as: z = p - u / k is projected on p, along n on [0, inf) and across on the disc of radius mu p_n,
-whatever k > 0 (Alart & Curnier 1991, augmented Lagrangian). So z says how a contact behaves: open, sticking, slipping.
+The law holds if and only if the projection of z = p - u / k is p, along n on [0, inf) and across on the disc of radius
+mu p_n, for any k > 0 (Alart & Curnier 1991, augmented Lagrangian). z tells whether a contact is open, sticks or slips.
 k is the contact's own K along n and across, K_n and K_t, so that the distance from the law, times k, is a velocity.
-This is Coulomb's law itself, not its convex relaxation, in which what slides lifts off; and the cone is round.
+This is Coulomb's law with a round cone, not its convex relaxation, in which sliding contacts lift off.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 
 
 class Linear(NamedTuple):
-    """p' as the law wants it for small du: p_n' = n - nn du_n, p_t' = t + slide p_n' - tt du_t.
+    """The linearized law for small du: p_n' = n - nn du_n, p_t' = t + slide p_n' - tt du_t.
 
-    t: (x, y), n: impulses (C, *batch) at the present u.  slide: (x, y) mu, and the way friction points, where it slips.
+    t: (x, y), n: impulses (C, *batch) at the present u.  slide: (x, y) mu times the direction of friction if it slips.
     tt: (xx, yy, xy), symmetric.  nn: >= 0.
     """
 
@@ -35,11 +35,11 @@ class Linear(NamedTuple):
 
     @property
     def p(self) -> Vec3:
-        """p' where du = 0."""
+        """p' at du = 0."""
         return Vec3(self.t[0] + self.slide[0] * self.n, self.t[1] + self.slide[1] * self.n, self.n)
 
     def across(self, row: Vec3) -> Vec3:
-        """D @ row, of p' = p - D du; components (C, ...) with axes of their own behind the first."""
+        """Return D @ row, with D from p' = p - D du; components (C, ...) with axes of their own behind the first."""
         wide = lambda x: x.reshape(x.shape[0], *(1,) * (row.z.ndim - x.ndim), *x.shape[1:])  # noqa: E731
         xx, yy, xy, x, y, nn = (wide(x) for x in (*self.tt, *self.slide, self.nn))
         z = nn * row.z
@@ -47,9 +47,9 @@ class Linear(NamedTuple):
 
 
 def scales(K: Sym3) -> tuple[Array, Array]:
-    """k across and along the normal, (C, *batch) [1/kg].
+    """Return k across and along the normal, (C, *batch) [1/kg].
 
-    A contact that cannot move in one of them gets the value of the other; any value would do.
+    If a contact cannot move in one direction, the value of the other is used; any value would do.
     """
     across = (K.xx + K.yy) / 2
     along = jnp.where(K.zz > 0, K.zz, jnp.where(across > 0, across, 1))
@@ -57,12 +57,12 @@ def scales(K: Sym3) -> tuple[Array, Array]:
 
 
 def project(p: Vec3, mu: Array) -> Vec3:
-    """p with p_n >= 0 and p_t shortened to mu p_n."""
+    """Return p with p_n >= 0 and p_t shortened to mu p_n."""
     return _shorten_to_disc(p, mu, jnp.maximum(p.z, 0))
 
 
 def distance(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
-    """Distance of p and u from the law, (C, *batch) [m/s]."""
+    """Return the distance of p and u from the law, (C, *batch) [m/s]."""
     kt, kn = scales(K)
     z = Vec3(p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn)
     wanted = _shorten_to_disc(z, mu, jnp.maximum(p.z, 0))
@@ -92,7 +92,7 @@ class Relaxation(NamedTuple):
         return Relaxation(1 / k, 1 / scales(K)[1], K.xz, K.yz, mu)
 
     def relax(self, p: Vec3, u: Vec3) -> Vec3:
-        """One relaxation step of each contact by itself: first along n, then across."""
+        """Take one relaxation step of each contact by itself: first along n, then across."""
         p_n = jnp.maximum(p.z - u.z * self.along, 0)
         change = p_n - p.z
         x, y = p.x - (u.x + self.x * change) * self.across, p.y - (u.y + self.y * change) * self.across
@@ -100,13 +100,13 @@ class Relaxation(NamedTuple):
 
 
 def closed_and_sticking(u: Vec3, mu: Array, band: Array) -> tuple[Array, Array]:
-    """The first guess: contacts that open slower than the band [m/s] are closed, and stick if they have friction."""
+    """Return the first guess: contacts that open slower than the band [m/s] are closed; they stick if mu > 0."""
     closed = u.z <= band
     return closed, closed & (mu > 0)
 
 
 def behaviour(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> tuple[Array, Array]:
-    """Return whether contacts are closed, and whether they stick, (C, *batch), as z says."""
+    """Return whether contacts are closed and whether they stick, (C, *batch), as determined by z."""
     kt, kn = scales(K)
     x, y, n = p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn
     closed = n > 0
@@ -114,10 +114,10 @@ def behaviour(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> tuple[Array, Array]:
 
 
 def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], soft: Array) -> Linear:
-    """The law around p and u for contacts that behave as guessed, with a compliance soft * k (*batch).
+    """Linearize the law around p and u for contacts that behave as guessed, with a compliance soft * k (*batch).
 
-    Closed: u + du + soft k (p' - p) = 0 along n; sticking: across too. The compliance resists what p' differs from p,
-    not p', so it vanishes at the end; it tells the impulses of redundant contacts apart.
+    Closed: u + du + soft k (p' - p) = 0 along n; sticking: across too. The compliance resists the change p' - p, not
+    p', so its effect vanishes at the solution. It makes the impulses of redundant contacts unique.
     Slipping: p_t' = mu p_n' d', with d' = z'/|z'| turning as z' does.
     """
     closed, stick = guess
@@ -129,7 +129,7 @@ def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], sof
     moves = slip & (length2 > tiny)
     length = jnp.sqrt(jnp.where(moves, length2, 1))
     dx, dy = (jnp.where(moves, s / length, 0) for s in (x, y))
-    # d' turns by -(du across d) / (k |z|) (1 + ...): solved for p', which is on both sides
+    # d' turns by -(du across d) / (k |z|) (1 + ...), solved for p', which is on both sides
     stiff = 1 / (soft * kt)
     share = jnp.minimum(mu * jnp.maximum(p.z - u.z / kn, 0) / length, 1 - soft / 2)
     turning = jnp.where(moves, jnp.minimum(share / ((1 - share) * kt), stiff), 0)
@@ -144,8 +144,8 @@ def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], sof
 
 
 def _shorten_to_disc(z: Vec3, mu: Array, p_n: Array) -> Vec3:
-    """z with z_t shortened to mu p_n, and p_n along n."""
-    # no decision: fusion could compute it twice, round it differently, and shorten x but not y (`fence.compute_once`)
+    """Return z with z_t shortened to mu p_n, and p_n along n."""
+    # no branch: fusion could compute it twice, round it differently, and shorten x but not y (`fence.compute_once`)
     length2 = jnp.maximum(z.x * z.x + z.y * z.y, jnp.finfo(p_n.dtype).tiny ** 0.5)
     short = jnp.minimum(mu * p_n / jnp.sqrt(length2), 1)
     return Vec3(z.x * short, z.y * short, p_n)

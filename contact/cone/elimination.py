@@ -1,8 +1,8 @@
-"""Linear equations between trees, block by block, where blocks are missing for most pairs of trees.
+"""Sparse linear equations between trees, with no block for most pairs of trees.
 
     sum_j H_ij x_j = r_i    for T trees; H_ij is (w, w)
 
-Gaussian elimination over trees on the nonzero blocks only. The tree with the fewest remaining neighbours is next
+Gaussian elimination runs over trees, on the nonzero blocks only. The tree with the fewest remaining neighbours is next
 (minimum degree: Tinney and Walker 1967). So a stack or a row of T bodies takes T steps, not T^3, and islands cost as
 much as each alone. Unknowns inside a block are pivoted: H is M^-1 times a matrix that needs pivoting only if friction
 alone can press.
@@ -23,7 +23,7 @@ from jax.lax import cond, dynamic_index_in_dim, fori_loop, while_loop
 from . import gauss
 from .blocks import block, put
 
-FILL = 64  # pairs for each tree: 1000 balls, packed as densely as can be, have 56
+FILL = 64  # pairs for each tree; 1000 balls in the densest packing have 56
 
 
 class EliminationOrder(NamedTuple):
@@ -47,7 +47,7 @@ class EliminationOrder(NamedTuple):
 
 
 def pairs_room(trees: int) -> int:
-    """The number of pairs of trees that an elimination has room for."""
+    """Return the number of pairs of trees that an elimination has room for."""
     return max(1, min(trees * (trees - 1) // 2, FILL * trees))
 
 
@@ -55,7 +55,7 @@ class _Graph(NamedTuple):
     """The graph of coupled trees.
 
     slot: as in `EliminationOrder`.
-    pairs: () number of coupled pairs, also if there is no room for them.
+    pairs: () number of coupled pairs, including those without room.
     degree: (T,) number of neighbours of each tree that are not eliminated yet.
     """
 
@@ -64,7 +64,7 @@ class _Graph(NamedTuple):
     degree: Array
 
     def add_edge(self, a: Array, b: Array) -> _Graph:
-        """The graph with an edge between a and b."""
+        """Return the graph with an edge between a and b."""
         T = len(self.degree)
 
         def new() -> _Graph:
@@ -75,12 +75,12 @@ class _Graph(NamedTuple):
         return cond((a != b) & (block(self.slot, a, b) < 0), new, lambda: self)
 
     def add_degree(self, i: Array, more: int) -> _Graph:
-        """The graph with the degree of i increased by `more`."""
+        """Return the graph with the degree of i increased by `more`."""
         return self._replace(degree=put(self.degree, block(self.degree, i) + more, i))
 
 
 def elimination_order(ends: Array, which: Array, count: Array, trees: int) -> EliminationOrder:
-    """The order for the first `count` contacts of `which`.  ends: (C, 2 or 1) trees of all contacts, T for none."""
+    """Find the order for the first `count` contacts of `which`.  ends: (C, 2 or 1) trees of all contacts, T: none."""
     T, room = trees, pairs_room(trees)
     graph, left = _graph(ends, which, count, T)
     nodes = left.sum(dtype=jnp.int32)
@@ -106,7 +106,7 @@ def elimination_order(ends: Array, which: Array, count: Array, trees: int) -> El
             return graph.add_degree(block(later, begin + n), -1)
 
         def fill(n: Array, graph: _Graph) -> _Graph:
-            """Couples the neighbours of i with each other (fill-in)."""
+            """Couple the neighbours of i with each other (fill-in)."""
             a, b = block(later, begin + n // m), block(later, begin + n % m)
             return cond(n // m < n % m, lambda: graph.add_edge(a, b), lambda: graph)
 
@@ -120,7 +120,7 @@ def elimination_order(ends: Array, which: Array, count: Array, trees: int) -> El
 
 
 def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Array]:
-    """Trees that contacts couple, and which trees (T,) have contacts."""
+    """Return the graph of the trees that contacts couple, and whether each tree (T,) has contacts."""
     indices = jnp.arange(T + 1, dtype=jnp.int32)
 
     def meet(k: Array, carry: tuple[_Graph, Array]) -> tuple[_Graph, Array]:
@@ -139,13 +139,16 @@ def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Arr
 
 
 def solve(elimination: EliminationOrder, H: Array, r: Array) -> Array:
-    """x (T + 1, w), 0 where no contact is, of blocks H (., w, w) at their slots, each transposed, and r (T + 1, w)."""
+    """Return x (T + 1, w), 0 for trees without contacts.
+
+    H: (., w, w) blocks at their slots, each transposed.  r: (T + 1, w) right side.
+    """
     if len(elimination.order) == 1:
         x = gauss.solve(jnp.concatenate([H[0].T, r[0][:, None]], 1), jnp.int32(r.shape[1]))
         return jnp.zeros_like(r).at[0].set(jnp.where(elimination.count > 0, x, 0))
 
     def parts(k: Array) -> tuple[Array, Array, Array]:
-        """The k-th tree, and where its later neighbours begin and end."""
+        """Return the k-th tree, and the positions at which its later neighbours begin and end."""
         return (
             block(elimination.order, k),
             block(elimination.first, k),
@@ -192,16 +195,16 @@ def solve(elimination: EliminationOrder, H: Array, r: Array) -> Array:
 
 
 def transpose(elimination: EliminationOrder, H: Array) -> Array:
-    """The blocks of the transposed matrix."""
+    """Return the blocks of the transposed matrix."""
     T, at = len(elimination.order), np.arange(len(H))
     other = np.where(at < T, at, T + ((at - T) ^ 1))
     return jnp.swapaxes(H[other], 1, 2)
 
 
 def _inverse(A: Array) -> Array:
-    """The inverse of A (w, w): unknowns and right sides are exchanged one by one (Gauss and Jordan).
+    """Invert A (w, w) by exchanging unknowns and right sides one by one (Gauss and Jordan).
 
-    y = A x. In step k the largest x_j left in row k goes: afterwards row k is that of x_j, column j that of y_k.
+    y = A x. Step k eliminates the x_j with the largest entry left in row k: then row k is that of x_j, column j of y_k.
     """
     w = len(A)
     indices = jnp.arange(w, dtype=jnp.int32)

@@ -1,9 +1,9 @@
 """Few contacts: Newton's method (`search.py`) on their impulses, with W = J M^-1 J^T as one small dense matrix.
 
-    (1 + D W) (p' - p) = q - p        D: of the law around p, q: what it wants there
+    (1 + D W) (p' - p) = q - p        D, q: of the law linearized around p, p' = q - D du
 
 The number of unknowns then depends on the contacts only, not on the degrees of freedom of the trees: a figure with 30
-of them that stands on two feet has 6 to 24 unknowns. Systems of more than `FEW` contacts are solved by `many.py`.
+degrees of freedom that stands on two feet has 6 to 24 unknowns. `many.py` solves systems of more than `FEW` contacts.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class ImpulseSystem(NamedTuple):
         return _by_components(fori_loop(0, 3 * self.count, push, jnp.zeros_like(flat)))
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
-        """The unknowns along t are p_t' - slide p_n': the difference of D's rows of t and n would be lost in rounding.
+        """Take Newton's step with the unknowns p_t' - slide p_n' along t.
 
+        With p_t' the difference of D's rows of t and n would be lost in rounding.
         Where D is 0 (open contacts, the tangents of limits), p' = q is known and not solved for.
         """
         N, room = len(self.W), len(law.n)
@@ -96,12 +97,12 @@ class ImpulseSystem(NamedTuple):
 
 
 def first_few(which: Array) -> Array:
-    """The first FEW of these indices, padded with 0."""
+    """Return the first FEW of these indices, padded with 0."""
     return which[:FEW] if len(which) >= FEW else jnp.append(which, jnp.zeros(FEW - len(which), jnp.int32))
 
 
 def impulse_system(contacts: ActiveRows, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> ImpulseSystem:
-    """The system of the first contacts.
+    """Return the system of the first contacts.
 
     which: (FEW,) their indices.
     K, mu, free: (FEW,) as in `ImpulseSystem`.
@@ -111,7 +112,7 @@ def impulse_system(contacts: ActiveRows, which: Array, K: Sym3, mu: Array, free:
 
 
 def delassus(contacts: ActiveRows, which: Array, n: int) -> Array:
-    """The Delassus matrix W of the first contacts, as in `ImpulseSystem`, with room for all of `which`."""
+    """Return the Delassus matrix W of the first contacts, as in `ImpulseSystem`, with room for all of `which`."""
     (_, sides, w), room, dtype = contacts.J.x.shape, len(which), contacts.J.x.dtype
     tree = jnp.full((sides, 3 * room), n, jnp.int32)
     J = jnp.zeros((sides, w, 3 * room), dtype)

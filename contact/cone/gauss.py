@@ -1,7 +1,8 @@
-"""Gauss's elimination of a small system, row by row as it stands; of each row, the largest unknown goes.
+"""Gaussian elimination of a small system, in the order of its rows, with column pivoting.
 
-To choose unknowns, not rows, is as stable as the usual way round (it is that of the transposed matrix), and needs no
-swaps: a row is read, divided and taken from others in one piece. How much the rows differ in size does not matter.
+Each row eliminates the unknown with its largest entry. This is as stable as row pivoting, which it is for the
+transposed matrix, and needs no swaps: a row is read, divided and subtracted from others as a whole. The scale of a row
+does not matter.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from .blocks import block, put
 
 
 def solve(A: Array, count: Array) -> Array:
-    """x (N,) of the first `count` equations, 0 what none of them chose; A: (N, N + 1), the right sides last."""
+    """Solve the first `count` equations for x (N,); unknowns that are not pivots are 0.
+
+    A: (N, N + 1), the right side last.
+    """
     N = len(A)
     indices = jnp.arange(N + 1, dtype=jnp.int32)
 

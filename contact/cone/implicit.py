@@ -3,10 +3,10 @@
 At the solution each contact is open, sticks or slips, and the law around it is linear (`coulomb.linear`). With e the
 change of u at fixed impulses, dp the change of the impulses and W = J Y,
 
-    dp = -D (e + W dp)  +  what friction's own change makes      for all contacts together
+    dp = -D (e + W dp)  +  the effect of the change of mu        for all contacts together
 
 in the limit of zero compliance in D. If contacts are redundant, W is singular, and only the velocities have a
-derivative. So the system is solved as in `many.py` for the velocities, (1 + Y D J) dV = Y f, with f the residual, and
+derivative. So the system is solved for the velocities as in `many.py`, (1 + Y D J) dV = Y f, with f the residual, and
 refined: each solve reduces the residual by the factor of the compliance, 1e-6 (float64) or 3e-4 (float32).
 The linear solve has a transpose, and so has the derivative.
 """
@@ -26,8 +26,8 @@ from . import coulomb
 from .elimination import elimination_order, solve, transpose
 from .many import ActiveRows, system_matrix
 
-ROUNDS = 6  # with 3, derivatives with friction were off by up to some percent, and differently in reverse
-SOFT = {4: 3e-4, 8: 1e-6}  # by the bytes of a number
+ROUNDS = 6  # with 3, derivatives with friction had errors of up to some percent, other ones in reverse mode
+SOFT = {4: 3e-4, 8: 1e-6}  # by bytes per number
 
 
 class ParameterChanges(NamedTuple):
@@ -42,7 +42,7 @@ class ParameterChanges(NamedTuple):
 def solution_derivative(
     rows: ContactJacobian, target: Array, mu: Array, d: ParameterChanges, p: Vec3, V: Array, which: Array, count: Array
 ) -> tuple[Vec3, Array]:
-    """Tangents of the impulses p (C,) and of the velocities V (T + 1, w) after them.
+    """Return the tangents of the impulses p (C,) and of the velocities V (T + 1, w) after them.
 
     rows, target, mu, p: of the contacts, zeros for inactive ones.
     d: tangents of the parameters.
@@ -57,7 +57,7 @@ def solution_derivative(
     square = p.x * p.x + p.y * p.y
     slips = closed & ~stick & (square > 0)
     size = jnp.sqrt(jnp.where(slips, square, 1))
-    x, y = (jnp.where(slips, s / size, 0) for s in (p.x, p.y))  # which way friction points
+    x, y = (jnp.where(slips, s / size, 0) for s in (p.x, p.y))  # direction of friction
 
     contacts = ActiveRows(rows.tree, rows.J, rows.Y, which, count)
     order = elimination_order(rows.tree, which, count, len(V) - 1)
@@ -65,11 +65,11 @@ def solution_derivative(
     transposed = transpose(order, H)
     bare = rows.still
     still = jnp.zeros_like(V)
-    # linear in what changes: they may be transposed
+    # linear in the tangents, so that they may be transposed
     move, push = functools.partial(relative_velocity, every=True), functools.partial(apply_impulses, every=True)
 
     def solve_response(r: Array) -> Array:
-        """x of (1 + Y D J) x = r, (T + 1, w), with a transpose."""
+        """Solve (1 + Y D J) x = r, (T + 1, w); the solve has a transpose."""
         return jax.lax.custom_linear_solve(
             lambda x: push(rows, x, law.across(move(bare, x))),
             r,
@@ -77,7 +77,7 @@ def solution_derivative(
             lambda _, r: solve(order, transposed, r),
         )
 
-    V_at_fixed_p = push(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
+    V_at_fixed_p = push(rows._replace(Y=d.rows.Y), d.V, p)  # tangent of V at fixed impulses
     e = move(bare, V_at_fixed_p) + move(rows._replace(J=d.rows.J, drift=d.rows.drift), V)
     e = Vec3(e.x, e.y, e.z - d.target)
     dp = Vec3(*(jnp.zeros_like(p.z),) * 3)

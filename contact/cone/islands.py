@@ -1,7 +1,7 @@
-"""Islands of contacts: those that moving trees join, directly or by way of others.
+"""Islands of contacts: contacts that moving trees join, directly or through other contacts.
 
-What is exact enough in one island must not depend on how fast another moves. Values spread along the contacts until
-none grows: no table of contacts and trees, which a heap would fill with zeros.
+The accuracy required in one island must not depend on the velocities in another. Values spread along the contacts until
+none grows. There is no table of contacts by trees, which a heap would fill with zeros.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .many import ActiveRows
 
 
 def largest_in_islands(contacts: ActiveRows, x: Array, trees: int) -> Array:
-    """For each active contact, the largest entries of x (C, k), >= 0, in its island.
+    """Return the largest entries of x (C, k), >= 0, in the island of each active contact.
 
     trees: number of moving trees.
     """
@@ -24,7 +24,7 @@ def largest_in_islands(contacts: ActiveRows, x: Array, trees: int) -> Array:
         return jnp.broadcast_to(x.max(0), x.shape)
 
     def join(n: Array, carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        """One contact and its trees get the largest entries of all three."""
+        """Give one contact and its two trees the largest entries of all three."""
         x, most, grew, back = carry
         c = block(contacts.which, jnp.where(back, contacts.count - 1 - n, n))
         ends = [block(contacts.tree, c, jnp.int32(i)) for i in range(contacts.tree.shape[1])]
@@ -33,7 +33,7 @@ def largest_in_islands(contacts: ActiveRows, x: Array, trees: int) -> Array:
             new = jnp.maximum(new, block(most, end))
         for end in ends:
             old = block(most, end)
-            there = jnp.where(end < trees, new, old)  # the row of what does not move stays 0
+            there = jnp.where(end < trees, new, old)  # the last row, of the world, stays 0
             grew, most = grew | (there > old).any(), put(most, there, end)
         return put(x, new, c), most, grew, back
 

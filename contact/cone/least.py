@@ -21,7 +21,7 @@ from ...engine.algebra.vec3 import Vec3
 from ..contact_jacobian import ContactJacobian
 from .blocks import block, indices_of, put
 
-DAMPING = 1e-3  # of K: keeps contacts that nearly depend on each other from pushing against each other
+DAMPING = 1e-3  # part of K: keeps nearly dependent contacts from pushing against each other
 ROOM = 39  # directions: with the right side, five vectors of 64 bytes
 
 
@@ -29,7 +29,7 @@ class Directions(NamedTuple):
     """Directions of contacts with a wanted change of velocity, ROOM at most.
 
     fits: () whether there is room for all.
-    which: (3 C,) their indices among t1 of all contacts, then t2, then n; the first `count` ().
+    which: (3 C,) their indices among t1 of all contacts, then t2, then n; the first `count` () are valid.
     tree: (ROOM, sides) their trees, as in `ContactJacobian`.
     Y: (ROOM, sides, w) their responses, as in `ContactJacobian`.
     inverse: (ROOM, ROOM) of W + d K.
@@ -47,7 +47,9 @@ class Directions(NamedTuple):
 
 
 def select_directions(rows: ContactJacobian, selected: Any, trees: int) -> Directions:
-    """selected: components (C,) bool, the directions.
+    """Return the selected directions.
+
+    selected: components (C,) bool, the directions.
     trees: the number of trees.
     """
     K = jnp.concatenate([rows.K.xx, rows.K.yy, rows.K.zz])
@@ -57,7 +59,7 @@ def select_directions(rows: ContactJacobian, selected: Any, trees: int) -> Direc
 
 
 def least_change(directions: Directions, wanted: Vec3, still: Array) -> tuple[Array, Vec3]:
-    """The change (T + 1, w) in tree blocks, and its impulses (C,).
+    """Return the least change of velocities (T + 1, w) in tree blocks, and its impulses (C,).
 
     wanted: (C,) change of u in the selected directions [m/s].
     still: (T + 1, w) zeros.
@@ -86,7 +88,7 @@ def _apply_inverse(directions: Directions, right: Array) -> Array:
 def _system(
     rows: ContactJacobian, K: Array, which: Array, count: Array, trees: int
 ) -> tuple[Array, Array, Array, Array]:
-    """tree, Y, inverse, soft, as in `Directions`."""
+    """Return tree, Y, inverse and soft of `Directions`."""
     (C, sides, w), dtype, zero = rows.J.x.shape, K.dtype, jnp.int32(0)
     columns = jnp.arange(ROOM, dtype=jnp.int32)
 

@@ -65,7 +65,7 @@ class VelocitySystem(NamedTuple):
         return contact_velocities(self.contacts, add_impulses(self.contacts, self.still, p))
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
-        """Falls back to sweeps if the elimination does not fit its memory."""
+        """Take Newton's step, or sweeps if the elimination does not fit its memory."""
 
         def step() -> Vec3:
             r = add_impulses(self.contacts, self.still, law.p - p)
@@ -75,8 +75,8 @@ class VelocitySystem(NamedTuple):
         return cond(self.plan.fits, step, lambda: self.sweeps(p))
 
     def sweeps(self, p: Vec3) -> Vec3:
-        """Each sweep begins ahead of where the one before ended (Nesterov 1983), unless the way there turned back
-        (O'Donoghue & Candes 2015)."""
+        """Run Gauss-Seidel sweeps with Nesterov's acceleration (1983), restarted when the way turns back (O'Donoghue &
+        Candes 2015)."""
         p = coulomb.project(p, self.mu)
         contacts, relaxations = self.contacts, coulomb.Relaxation.of(self.K, self.mu)
         kt, kn = coulomb.scales(self.K)
@@ -109,9 +109,9 @@ class VelocitySystem(NamedTuple):
 
 class _Sweeping(NamedTuple):
     """number: () sweeps so far.
-    ahead, before: p and V that the next sweep begins with, and those after the last one.
-    t: () Nesterov's.
-    moves: () bool, whether the last one changed a velocity by more than what is negligible.
+    ahead, before: p and V at the start of the next sweep, and those after the last one.
+    t: () Nesterov's sequence.
+    moves: () bool, whether the last sweep changed a velocity by more than `negligible`.
     """
 
     number: Array
@@ -122,13 +122,15 @@ class _Sweeping(NamedTuple):
 
 
 def _alternate(n: Array, count: Array) -> Array:
-    """The n-th of `count` rows, those of both halves in turn: a processor computes two contacts at once if they have no
-    body in common, which takes two thirds of the time."""
+    """Return the n-th of `count` rows in an order that alternates between both halves.
+
+    A processor computes two contacts at once if they have no body in common, in two thirds of the time.
+    """
     return n % 2 * ((count + 1) // 2) + n // 2
 
 
 def contact_velocities(contacts: ActiveRows, V: Array) -> Vec3:
-    """J V (C), from V (T + 1, w)."""
+    """Return J V (C), from V (T + 1, w)."""
 
     def read(k: Array, u: Vec3) -> Vec3:
         c = block(contacts.which, k)
@@ -139,7 +141,7 @@ def contact_velocities(contacts: ActiveRows, V: Array) -> Vec3:
 
 
 def add_impulses(contacts: ActiveRows, V: Array, p: Vec3) -> Array:
-    """V + Y p."""
+    """Return V + Y p."""
 
     def push(k: Array, V: Array) -> Array:
         c = block(contacts.which, k)
@@ -149,7 +151,7 @@ def add_impulses(contacts: ActiveRows, V: Array, p: Vec3) -> Array:
 
 
 def system_matrix(contacts: ActiveRows, plan: EliminationOrder, law: coulomb.Linear) -> Array:
-    """The blocks of 1 + Y D J at their slots, each transposed."""
+    """Return the blocks of 1 + Y D J at their slots, each transposed."""
     n, (_, sides, w) = len(plan.order), contacts.J.x.shape
     unit = jnp.eye(w, dtype=law.nn.dtype)
 
@@ -178,14 +180,14 @@ def system_matrix(contacts: ActiveRows, plan: EliminationOrder, law: coulomb.Lin
 
 
 def _velocity_of_contact(contacts: ActiveRows, c: Array, V: Array) -> Vec3:
-    """J V of one contact."""
+    """Return J V of one contact."""
     own = jax.tree.map(lambda x: block(x, c), contacts.J)
     moves = [block(V, block(contacts.tree, c, jnp.int32(i))) for i in range(contacts.tree.shape[1])]
     return jax.tree.map(lambda x: functools.reduce(operator.add, map(operator.mul, x, moves)).sum(0), own)
 
 
 def _add_impulse(contacts: ActiveRows, c: Array, V: Array, p: Vec3) -> Array:
-    """V after an impulse p at one contact."""
+    """Return V after an impulse p at one contact."""
     Y = jax.tree.map(lambda x: block(x, c), contacts.Y)
     change = Y.x * p.x + Y.y * p.y + Y.z * p.z
     for i in range(contacts.tree.shape[1]):

@@ -26,11 +26,11 @@ its distance is within LOOSE and no iteration out of PATIENCE has halved it.
 Of 10 000 solves of a figure that comes to rest on the ground, Newton's method fails in one or two, where redundant
 contacts creep. Sweeps from the beginning then solve some of these.
 
-If a velocity tolerance is given, a large system has TRIES iterations of Newton's method. They are enough for what
-stands, whose guesses are right, and leave it so exactly at rest that it sleeps. Otherwise BATCHES iterations of sweeps
-follow from the best of them. In a heap of 200 boxes that falls two to four of them, of SWEEPS each, leave a thousandth
-of the distance; Newton's steps, whose guesses are wrong for a tenth of the contacts, would multiply it by a thousand,
-and need twenty more to come back.
+If a velocity tolerance is given, a large system has TRIES iterations of Newton's method. They are enough for bodies
+that stand, for which the guesses are right, and leave them so exactly at rest that they sleep. Otherwise BATCHES
+iterations of sweeps follow from the best of them. In a heap of 200 boxes that falls, two to four of these, of SWEEPS
+each, leave a thousandth of the distance. Newton's steps guess wrong for a tenth of the contacts: they would multiply
+the distance by a thousand, and need twenty more to come back.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from jax.lax import stop_gradient
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
-LOOSE = {4: 1e-3, 8: 1e-5}  # of the contact's scale: residual accepted when iterations make no more progress
+LOOSE = {4: 1e-3, 8: 1e-5}  # part of the contact's scale: residual accepted if iterations make no more progress
 ROUGHER, ROUGHEST = 10, 30  # times the velocity tolerance: accepted after PATIENCE and LONG iterations without progress
-PATIENCE, LONG, GAIN = 3, 12, 0.5  # iterations; progress is a distance of at most this part of the last mark
+PATIENCE, LONG, GAIN = 3, 12, 0.5  # iterations; progress is a distance of at most GAIN times the last mark
 HOPELESS = 60  # iterations without progress after which no solution is expected any more
-APART = 0.3  # of the contact's scale: contacts that separate faster are open in the first guess
+APART = 0.3  # part of the contact's scale: contacts that separate faster are open in the first guess
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of relative distance from the law
-FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # of the first iteration, and the most
-STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes
+FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # compliance of the first iteration, and the largest compliance
+STIFFEST = {4: 3e-4, 8: 1e-6}  # with less compliance, the rounding of the elimination is larger than its effect
 EASE = 1e-2  # factor of the compliance for each iteration with a right guess whose distance falls slowly
-SLOWLY = 0.8  # of the distance: an iteration that leaves more is slow
+SLOWLY = 0.8  # an iteration that leaves more than this part of the distance is slow
 HARDEST = {4: 1e-6, 8: 1e-13}  # least compliance; below it only rounding would tell redundant contacts apart
 ESCALATE = 10  # iterations after which SOFTNESS grows tenfold, again and again
 CIRCLE, SWEEPS = 9, 32
-TRIES, BATCHES = 2, 8  # where a velocity tolerance is given: iterations before those of sweeps; and these, at most
+TRIES, BATCHES = 2, 8  # if a velocity tolerance is given: Newton iterations, and then the most iterations of sweeps
 
 
 class System(Protocol):
@@ -81,23 +81,23 @@ class System(Protocol):
     def free(self) -> Vec3: ...
 
     def velocity_change(self, p: Vec3) -> Vec3:
-        """W p: the change of u by impulses (C)."""
+        """Return W p, the change of u by impulses (C)."""
         ...
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
-        """p' with p' = q - D W (p' - p)."""
+        """Solve p' = q - D W (p' - p) for p'."""
         ...
 
     def sweeps(self, p: Vec3) -> Vec3:
-        """p after at most SWEEPS Gauss-Seidel sweeps of `coulomb.Relaxation`."""
+        """Return p after at most SWEEPS Gauss-Seidel sweeps of `coulomb.Relaxation`."""
         ...
 
 
 class Residual(NamedTuple):
-    """How far impulses are from the law.
+    """Distance of impulses from the law.
 
-    relative: () the largest part of the contacts' scales; 0 if all are accepted at once.
-    largest: () [m/s].
+    relative: () the largest, relative to the contacts' scales; 0 if all are accepted at once.
+    largest: () the largest [m/s].
     small: () bool, whether it is accepted if iterations make no more progress.
     bearable: () bool, whether it is accepted if they make none for long.
     """
@@ -123,7 +123,7 @@ class Nearest(NamedTuple):
     idle: Array
 
     def update(self, p: Vec3, distance: Residual) -> Nearest:
-        """The best iteration after one more."""
+        """Return the best iteration after one more."""
         far = distance.relative
         nearer, gains = far < self.distance.relative, far <= GAIN * self.mark
         best: tuple[Vec3, Residual] = jax.tree.map(
@@ -138,7 +138,7 @@ class Iteration(NamedTuple):
     number: () iterations so far.
     p: (C,) impulses [N s].
     u: (C,) velocities, less the targets [m/s].
-    distance: () from the law, relative.
+    distance: () relative distance from the law.
     busy: () bool, whether to go on.
     guess: (C,) bool, whether each contact is closed, and whether it sticks.
     torn: (C,) bool, contacts that opened although they were guessed to stick.
@@ -163,9 +163,9 @@ class Accuracy(NamedTuple):
     """The distance from the law that is accepted.
 
     scale: (C,) the largest velocity to change in the contact's island [m/s].
-    at_once: (C,) [m/s].
-    at_last: (C,) without more progress [m/s].
-    after_long: (C,) without progress for long [m/s].
+    at_once: (C,) accepted at once [m/s].
+    at_last: (C,) accepted without more progress [m/s].
+    after_long: (C,) accepted without progress for long [m/s].
     absolute: () bool, whether a velocity tolerance is given.
     """
 
@@ -176,7 +176,7 @@ class Accuracy(NamedTuple):
     absolute: Array | bool
 
     def distance(self, system: System, p: Vec3, u: Vec3) -> Residual:
-        """The distance of p and u from the law."""
+        """Return the distance of p and u from the law."""
         each = coulomb.distance(system.K, p, u, system.mu)
         relative = jnp.where(each <= self.at_once, 0, each / jnp.where(self.scale > 0, self.scale, 1))
         return Residual(relative.max(0), each.max(0), (each <= self.at_last).all(0), (each <= self.after_long).all(0))
@@ -185,7 +185,9 @@ class Accuracy(NamedTuple):
 def accuracy(
     tolerance: Array, scale: Array, rounding: Array, velocity_tolerance: Array | None, conflict_tolerance: Array | None
 ) -> Accuracy:
-    """tolerance: (C,) of the scale.
+    """Return the distances that are accepted.
+
+    tolerance: (C,) relative to `scale`.
     scale: (C,) see `Accuracy` [m/s].
     rounding: (C,) rounding error of u [m/s].
     velocity_tolerance, conflict_tolerance: () [m/s], None: 0.
@@ -201,7 +203,7 @@ def accuracy(
 def search(
     system: System, start_p: Vec3, slides: Array, allowed: Accuracy, max_iterations: int
 ) -> tuple[Vec3, Array, Array]:
-    """Impulses (C), whether they obey the law within `allowed`, and their distance from it () [m/s].
+    """Return impulses (C), whether they obey the law within `allowed`, and their distance from it () [m/s].
 
     start_p: (C) impulses to start with [N s].
     slides: (C,) bool, contacts that are guessed to slip.
@@ -220,7 +222,7 @@ def search(
 
 
 def _sweep(system: System, start_p: Vec3, nearest: Nearest, allowed: Accuracy, max_iterations: int) -> Nearest:
-    """The best of sweeps from the beginning, if Newton's method has found nothing bearable; else what it has found."""
+    """Run sweeps from the beginning if Newton's method found nothing bearable, and return the best iteration."""
 
     def sweeps(now: tuple[Array, Vec3, Nearest]) -> tuple[Array, Vec3, Nearest]:
         number, p, best = now
@@ -238,7 +240,7 @@ def _sweep(system: System, start_p: Vec3, nearest: Nearest, allowed: Accuracy, m
 
 
 def largest(u: Vec3) -> Array:
-    """The largest components (C,)."""
+    """Return the largest absolute component of each contact (C,)."""
     return jnp.maximum(jnp.maximum(jnp.abs(u.x), jnp.abs(u.y)), jnp.abs(u.z))
 
 

@@ -2,13 +2,13 @@
 
     u = J V + drift,  V = V_free + Y p      0 <= p_n  _|_  u_n - target >= 0      |p_t| <= mu p_n, opposed to slip
 
-Contacts that share no tree are solved one by one (`alone.py`). The others are solved together (`search.py`): for their
-impulses if they are few (`few.py`), for the velocities of the trees if they are many (`many.py`).
+Contacts that share no tree are solved one by one (`alone.py`). The others are solved together (`search.py`). If they
+are few, the unknowns are their impulses (`few.py`); if they are many, the velocities of the trees (`many.py`).
 
-A warm start is taken only for windows with many contacts (`Ready.load`). The law has no solution if targets contradict
-each other; a residual below 1e-5 (float32: 1e-3) of the largest velocity to change in the island is then accepted. With
-a larger residual at the end of the search, the impulses are projected on the cones, scaled down so that they gain no
-energy, and returned with the code SOLVER_UNFINISHED.
+A warm start is used only in windows with many contacts (`Ready.load`). The law has no solution if targets contradict
+each other; a residual below 1e-5 (float32: 1e-3) of the largest velocity to change in the island is then accepted. If
+the residual is larger at the end of the search, the impulses are projected on the cones, scaled down so that they gain
+no energy, and returned with the code SOLVER_UNFINISHED.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from .islands import largest_in_islands
 from .many import ActiveRows, VelocitySystem, add_impulses, contact_velocities
 from .search import Accuracy, System, accuracy, largest, search
 
-TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity to change in an island
+TOLERANCE = {4: 3e-5, 8: 1e-10}  # by bytes per number: relative to the largest velocity to change in an island
 AT_REST = {4: 1e-6, 8: 1e-10}  # the same for an island in which nothing moves, so that it does not creep in float32
-ROUNDING = 8  # times eps and the largest sum that makes a velocity: its rounding error
-STOPS = 3  # times mu and the largest velocity along n to change: a contact that slides faster is guessed to slip
-ATTEMPTS = 3  # with other targets, where these may contradict each other
-HELD = 0.999  # of mu p_n: a contact with less friction sticks
+ROUNDING = 8  # rounding error of a velocity, in units of eps times the largest sum that makes it
+STOPS = 3  # in units of mu times the largest velocity along n to change: a faster contact is guessed to slip
+ATTEMPTS = 3  # largest number of searches if targets may contradict each other
+HELD = 0.999  # fraction of mu p_n: a contact with less friction sticks
 SEVERAL = 32  # contacts: with more, contradictions between targets are not removed, since that takes too long
-MAX_ITERATIONS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
+MAX_ITERATIONS = 120  # 2 of 1000 random heaps of 1 to 4 bodies take more than 60; 98 % take less than 15
 
 FewOrMany = ImpulseSystem | VelocitySystem
 
 
 class ConeSolution(NamedTuple):
     """p: (C, *batch) impulses in the contact frames, 0 for inactive contacts [N s].
-    V: (T + 1, w, *batch) velocities of the trees after them.
+    V: (T + 1, w, *batch) velocities of the trees after the impulses.
     code: (*batch) OK or SOLVER_UNFINISHED.
     residual: (*batch) largest violation of the law, as a velocity [m/s].
     """
@@ -81,24 +81,24 @@ def solve_cone(
     *,
     max_iterations: int = MAX_ITERATIONS,
 ) -> ConeSolution:
-    """Impulses of the active contacts that obey Coulomb's law together.
+    """Compute the impulses with which all active contacts obey Coulomb's law.
 
     rows: the contact Jacobian.
     V: (T + 1, w, *batch) free velocities of the trees, a row of zeros last.
     target: (C, *batch) target velocity, the least normal velocity afterwards [m/s].
     mu: (C, *batch) friction coefficients.
     active: (C, *batch) bool; rows of inactive contacts may hold anything.
-    slides: (C, *batch) bool, contacts that are known to slip. If they are redundant, the way they share the load then
-        depends only on their positions.
-    fixed_p_n: (C, *batch) normal impulse of rows with J.z = Y.z = 0 and no target. u_n of such a row is 0 for any
-        impulse, so its p_n keeps this value and bounds its friction. 0 for contacts; None: all rows are contacts [N s].
+    slides: (C, *batch) bool, contacts that are known to slip. If they are redundant, their shares of the load then
+        depend only on their positions.
+    fixed_p_n: (C, *batch) normal impulse of rows with J.z = Y.z = 0 and no target. u_n of these rows is 0 for any
+        impulse, so p_n keeps this value and bounds their friction. 0 for contacts; None: all rows are contacts [N s].
     velocity_tolerance: (*batch) absolute error allowed in any velocity; None: 0 [m/s].
     sticks: (C, *batch) bool, contacts that stick if they can. If a few of them depend on each other, contradictions
         between their targets are removed (`consistent.py`). None: targets are taken as they are.
     conflict_tolerance: (*batch) residual allowed if targets of many contacts contradict each other; None: 0 [m/s].
     start: (C, *batch) impulses with which the search begins if contacts are many; None: 0 [N s].
-    moves: (C, *batch) bool, contacts of trees that move. In float32, an island without any is solved more accurately,
-        so that it comes to rest. None: all do.
+    moves: (C, *batch) bool, contacts of trees that move. In float32, an island in which none moves is solved more
+        accurately, so that it comes to rest. None: all move.
 
     Lanes of a batch are solved one after another on a CPU, side by side on other devices.
     """
@@ -116,12 +116,12 @@ def solve_cone(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _solve_lane(max_iterations: int, *arguments: Any) -> ConeSolution:
-    """`solve_cone` for one lane."""
+    """Solve the cone problem of one lane, see `solve_cone`."""
     return _solve(*arguments, max_iterations=max_iterations)
 
 
 def _derivative(max_iterations: int, primals: Any, tangents: Any) -> tuple[ConeSolution, ConeSolution]:
-    """Derivative by the implicit function theorem (`implicit.py`)."""
+    """Compute the derivative by the implicit function theorem (`implicit.py`)."""
     solved = _solve_lane(max_iterations, *primals)
     rows, _, target, mu, active, *_ = primals
     d_rows, dV, d_target, d_mu, *_ = instantiate_zeros(tangents, primals)
@@ -173,8 +173,8 @@ class _Problem(NamedTuple):
     mu: friction coefficients.
     free: u without impulses, less the target [m/s].
     scale: the largest velocity to change in the contact's island [m/s].
-    rounding: rounding error of u, as large as any in the island [m/s].
-    tolerance: of the scale.
+    rounding: the largest rounding error of u in the island [m/s].
+    tolerance: error allowed, relative to `scale`.
     start: impulses to start with [N s].
     slides: contacts that are guessed to slip.
     velocity_tolerance: () see `solve_cone` [m/s].
@@ -256,7 +256,7 @@ def _problem(
 
 
 def _with_few(trees: int, problem: _Problem, max_iterations: int) -> tuple[Vec3, Array, Array]:
-    """Impulses (C,), a code, and the residual."""
+    """Solve for the impulses of few contacts; return impulses (C,), a code, and the residual."""
     contacts = problem.contacts
     which = first_few(contacts.which)
     there = jnp.arange(FEW) < contacts.count
@@ -280,7 +280,7 @@ def _with_few(trees: int, problem: _Problem, max_iterations: int) -> tuple[Vec3,
 
 
 def _with_many(V: Array, problem: _Problem, max_iterations: int) -> tuple[Vec3, Array, Array]:
-    """Impulses (C,), a code, and the residual."""
+    """Solve for the velocities of trees with many contacts; return impulses (C,), a code, and the residual."""
     contacts, trees = problem.contacts, len(V) - 1
     order = elimination_order(contacts.tree, contacts.which, contacts.count, trees)
     allowed = _accuracy(problem)
@@ -304,13 +304,13 @@ def _search_consistent(
     allowed: Accuracy,
     max_iterations: int,
 ) -> tuple[Vec3, Array, Array]:
-    """Impulses in their cones, a code, and the residual.
+    """Search with consistent targets; return impulses in their cones, a code, and the residual.
 
-    consistent: `free` (C,) without contradictions, if these contacts (C,) stick.
+    consistent: sticking contacts (C,) -> `free` (C,) without contradictions.
 
-    Which contacts stick is a guess. If it is wrong, a slight slip may be taken for a contradiction, and without the
-    slip there is no solution. So there are up to three searches: with the guess, with the targets as they are, and with
-    the contacts that stuck in the better of these two.
+    The sticking contacts are guessed. If the guess is wrong, a slight slip may be taken for a contradiction, and
+    without the slip there is no solution. So there are up to three searches: with the guess, with the original targets,
+    and with the contacts that stuck in the better of these two.
     """
     sticks = problem.sticks
     if sticks is None:
@@ -321,7 +321,7 @@ def _search_consistent(
         k, sticks, best = state
         free = jax.lax.cond(several | (k == 1), lambda: system.free, lambda: consistent(sticks))
         new = _finish(system._replace(free=free), problem, allowed, max_iterations)
-        better = ~(new[2] >= best[2])  # also NaN, which must be seen
+        better = ~(new[2] >= best[2])  # true for NaN too, which must stay visible
         p, code, residual = jax.tree.map(lambda x, y: jnp.where(better, x, y), new, best)
         held = p.x * p.x + p.y * p.y < (HELD * system.mu * p.z) ** 2
         return k + 1, held, (p, code, residual)
@@ -341,17 +341,17 @@ def _accuracy(problem: _Problem) -> Accuracy:
 
 
 def _finish(system: System, problem: _Problem, allowed: Accuracy, max_iterations: int) -> tuple[Vec3, Array, Array]:
-    """Impulses in their cones, a code, and the residual."""
+    """Search, and return impulses in their cones, a code, and the residual."""
     p, well, residual = search(system, problem.start, problem.slides, allowed, max_iterations)
     p = coulomb.project(p, system.mu)
     gain, curve = p.dot(system.free).sum(0), p.dot(system.velocity_change(p)).sum(0)
-    least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # of kinetic energy, p scaled by it
+    least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # scale of p with the least kinetic energy
     code = jnp.where(well, OK, SOLVER_UNFINISHED).astype(jnp.int32)
     return p * jnp.where(well, 1, stop_gradient(least)), code, stop_gradient(residual)
 
 
 def _zero_inactive(x: Any, active: Array) -> Any:
-    """x (C, ...) with zeros in inactive contacts, which may hold NaN."""
+    """Return x (C, ...) with zeros in inactive contacts, which may hold NaN."""
 
     def only(x: Array) -> Array:
         if x.dtype == jax.dtypes.float0:

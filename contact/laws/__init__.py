@@ -1,1 +1,1 @@
-"""Impact laws, one a file; table.py names them."""
+"""Impact laws, one in each file; table.py lists them by name."""

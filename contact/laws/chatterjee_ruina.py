@@ -2,13 +2,13 @@
 
     P_I = -(u_n / K_nn) n      the frictionless plastic impulse
     P_II = -K^-1 u             the sticking plastic impulse
-    P = (1 + e) P_I + (1 + e_t) (P_II - P_I), and where |P_t| > mu P_n
+    P = (1 + e) P_I + (1 + e_t) (P_II - P_I), or, if |P_t| > mu P_n,
     P = (1 + e) P_I + kappa (P_II - P_I),
     kappa = mu (1 + e) n . P_I / (|P_II,t| - mu n . (P_II - P_I)),
 
-the first kappa on the way that meets the cone (the denominator is positive there). u_n after is -e times before, and
-no energy is gained for e in [0, 1], e_t in [-1, 1]. e_t = 1 is Garwin's superball: slip returns reversed; e_t = 0 ends
-slip; e_t = -1 is no friction. The only law here that can reverse slip.
+the smallest kappa at which P is on the cone (the denominator is positive there). u_n after is -e times before, and no
+energy is gained for e in [0, 1], e_t in [-1, 1]. e_t = 1 is Garwin's superball: slip returns reversed; e_t = 0 ends
+slip; e_t = -1 is no friction. This is the only law here that can reverse slip.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The algebraic law of many real-time engines, for comparison: stop the slip, or keep the impulse on the cone.
 
-The impulse that ends slip and leaves u_n = -e u_n before, if it is inside Coulomb's cone; else one on the cone with the
-same tangential direction and the same u_n after. The slip that friction then opposes is the one that sticking would
-have stopped, not the slip there is: friction need not oppose the slip after the impact, nor dissipate the most, and an
-impact may gain energy (code ENERGY_GAINED). Where the direction would press the bodies together for good (K_nn + mu
-b . t <= 0, a jam), friction is left out.
+The impulse ends slip and leaves u_n = -e u_n before, if it is inside Coulomb's cone; otherwise it is on the cone, with
+the same tangential direction and the same u_n after. Friction then opposes the slip that sticking would have stopped,
+not the actual slip: it need not oppose the slip after the impact or dissipate the most, and an impact may gain energy
+(code ENERGY_GAINED). If the bodies would jam (K_nn + mu b . t <= 0), friction is left out.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from .law import Law
 
 
 def stopping_impulse(K: Sym3, u: Vec3, e: Any, strikes: Any) -> Vec3:
-    """p with u_t + (K p)_t = 0 and u_n + (K p)_n = -e u_n, by A and its Schur complement 1/k = K_nn - b . A^-1 b.
+    """Return p with u_t + (K p)_t = 0 and u_n + (K p)_n = -e u_n, by A and its Schur complement K_nn - b . A^-1 b.
 
-    Where that vanishes (K singular, the contact jams) the normal impulse is the frictionless one.
+    If that vanishes (K singular, the contact jams), the normal impulse is the frictionless one.
     """
     a, w = stuck_friction(K), solve(K, (u.x, u.y))
     eps = jnp.finfo(jnp.result_type(u.z)).eps

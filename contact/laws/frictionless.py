@@ -1,4 +1,4 @@
-"""Frictionless restitution: p_n = -(1 + e) u_n / K_nn, whatever mu is. Newton's, Poisson's and Stronge's agree here."""
+"""Frictionless restitution: p_n = -(1 + e) u_n / K_nn for any mu. Newton's, Poisson's and Stronge's laws agree here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .law import Law
 
 
 def normal_impulse(K: Sym3, u: Vec3, e: Any) -> Any:
-    """-(1 + e) u_n / K_nn; zero where the bodies do not approach, or nothing can move."""
+    """Return -(1 + e) u_n / K_nn, or zero if the bodies do not approach or nothing can move."""
     strikes = (u.z < 0) & (K.zz > 0)
     return jnp.where(strikes, -(1 + e) * u.z / jnp.where(strikes, K.zz, 1), 0)
 

@@ -1,4 +1,4 @@
-"""Ill-conditioned impacts: an impulse whose effect is dominated by rounding is moved towards a sound one.
+"""Ill-conditioned impacts: an impulse whose effect is dominated by rounding is moved towards a reliable one.
 
 If K is nearly singular (ratio of its eigenvalues below 1e-8 in float64, 1e-4 in float32), an impulse along a direction
 of small response may be so large that rounding errors determine its work, whether the bodies still approach, or whether
@@ -18,14 +18,14 @@ import jax.numpy as jnp
 from ...engine.algebra.vec3 import Sym3, Vec3
 from .frictionless import normal_impulse
 
-# of |p| |u| and of |u|: how far an impulse that stays as it is may be off, as `resolve_impact` states it
+# errors allowed without a change of the impulse, in units of |p| |u| and of |u|, as `resolve_impact` documents
 ALLOWED, ALLOWED_F32 = 1e-10, 1e-4
 
 
 def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tuple[Vec3, Any]:
-    """p, or a replacement that ends the approach within the cone of mu; and whether it is replaced.
+    """Return p, or a replacement that ends the approach within the cone of mu; and whether p is replaced.
 
-    loses: whether it must not gain energy either.
+    loses: whether p must also gain no energy.
     """
     eps = jnp.finfo(jnp.result_type(p.z)).eps
     allowed = ALLOWED if eps < 1e-10 else ALLOWED_F32
@@ -49,7 +49,7 @@ def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tup
     approach = jnp.maximum(eps * rounded.z, -after.z)
     closes = (u.z < 0) & (approach > allowed * speed)
 
-    # twice the energy at p_0 + s (p - p_0) is at most a s^2 + b s + c, the rounding of both parts included
+    # twice the energy at p_0 + s (p - p_0) is at most a s^2 + b s + c, including the rounding of both parts
     a = step.dot(K @ step) + 8 * eps * rounded.dot(jax.tree.map(jnp.abs, step))
     b = 2 * (step.dot(u) + plastic * (K @ step).z)
     c = plastic * u.z * (1 - 16 * eps)
@@ -65,6 +65,6 @@ def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tup
 
 
 def _rounding_scale(K: Sym3, p: Vec3) -> Vec3:
-    """Sums of absolute values in K p: its rounding error is a few epsilons of them."""
+    """Return the sums of absolute values in K p: its rounding error is a few epsilons times these."""
     K, p = jax.tree.map(jnp.abs, (K, p))
     return K @ p

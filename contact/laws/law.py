@@ -29,5 +29,5 @@ class Law:
 
 
 def integrated_law(name: str, ending: Ending, says: str, loses: bool = False) -> Law:
-    """A law whose friction is integrated through the impact; it has no tangential restitution."""
+    """Return a law whose friction is integrated through the impact; it has no tangential restitution."""
     return Law(name, lambda K, u, mu, e, e_t: slide(ending, K, u, mu, e), says, loses=loses)

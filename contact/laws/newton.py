@@ -1,9 +1,9 @@
 """Newton's restitution: the normal velocity after the impact is -e times the one before.
 
-Kinematic: the simplest to measure, and the only one of the three under which an impact can gain energy. Where slip
-reverses or stops, friction changes the normal velocity too, and u_z = e |u_0| may ask for more than the collision has
-to give: Kane and Levinson's double pendulum (1985) leaves with 1.14 times its energy at e = 0.8. Such impacts carry the
-code ENERGY_GAINED. Agrees with Poisson's and Stronge's where slip keeps its direction, or the coupling b vanishes.
+This kinematic law is the simplest to measure, and the only one of the three under which an impact can gain energy. If
+slip reverses or stops, friction changes the normal velocity too, and u_z = e |u_0| may need more energy than there is:
+Kane and Levinson's double pendulum (1985) leaves with 1.14 times its energy at e = 0.8. These impacts have the code
+ENERGY_GAINED. The law agrees with Poisson's and Stronge's if slip keeps its direction or the coupling b vanishes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Poisson's restitution: the normal impulse of restitution is e times that of compression.
 
-Kinetic: the impact ends at p_z = (1 + e) p_c, p_c the normal impulse when compression ends (the last compression, where
-there are several). The sampled 100 000 impacts lost energy, all of them; Stronge (1990) shows that it need not be so in
+This kinetic law ends the impact at p_z = (1 + e) p_c, p_c the normal impulse when compression ends (the last one if
+there are several). All of 100 000 sampled impacts lost energy, but Stronge (1990) shows that they need not in
 principle: energy returned by the normal impulse is not bounded by e^2 when slip stops or reverses in between.
 """
 

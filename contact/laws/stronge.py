@@ -1,8 +1,8 @@
 """Stronge's restitution: the normal impulse gives back e^2 of the work it took. The default.
 
 Energetic (Stronge 1990; Mirtich 1996): with W the integral of u_z dp_z and W_c < 0 its least value, at the end of a
-compression, the impact ends at W - W_c = -e^2 W_c. Friction only ever takes work, so the impact loses at least
-(1 - e^2) |W_c|, whatever K, mu and e <= 1 are: it never gains energy. `ill_conditioned` holds it to that in rounding.
+compression, the impact ends at W - W_c = -e^2 W_c. Friction always takes work, so the impact loses at least
+(1 - e^2) |W_c| for any K, mu and e <= 1: it never gains energy. `ill_conditioned` ensures this despite rounding.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .law import integrated_law
 
 
 def _distance(missing: Any, u_z: Any, rate: Any) -> Any:
-    """The smaller positive root d of missing = u_z d + rate d^2 / 2, if there is one."""
+    """Return the smaller positive root d of missing = u_z d + rate d^2 / 2, or -1 if there is none."""
     square = u_z * u_z + 2 * rate * missing
     some, reached = missing > 0, square >= 0
     root = jnp.sqrt(jnp.where(some & (square > 0), square, 1))

@@ -32,7 +32,7 @@ LAWS: dict[str, Law] = {
 
 
 def law_named(name: str) -> Law:
-    """The law of this name."""
+    """Return the law of this name."""
     if name not in LAWS:
         known = ", ".join(map(repr, LAWS))
         raise ValueError(f"there is no law of impact {name!r}; choose one of {known}, or carom.register_law(...) it")
@@ -40,12 +40,12 @@ def law_named(name: str) -> Law:
 
 
 def impulse(law: Law, K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Scalar]:
-    """The impulse on A of one impact, and its result code.
+    """Return the impulse on A of one impact, and its result code.
 
     K: collision matrix [1/kg], u: velocity of A's point less B's [m/s], u.z < 0 approaching, mu: friction, e and e_t:
     restitution, all components of any common shape, in the contact frame (t1, t2, n), n from B to A.
-    Returns p [N s], zero where the bodies do not approach, NaN where an input is not finite; the code is OK,
-    NOT_FINITE, IMPACT_UNFINISHED or ENERGY_GAINED. Differentiable in forward mode.
+    Returns p [N s], zero if the bodies do not approach, NaN if an input is not finite; the code is OK, NOT_FINITE,
+    IMPACT_UNFINISHED or ENERGY_GAINED. Differentiable in forward mode.
     """
     numbers = alike(K, u, mu, e, e_t)
     K, u, (mu, e, e_t) = Sym3(*numbers[:6]), Vec3(*numbers[6:9]), numbers[9:]
@@ -63,16 +63,16 @@ def impulse(law: Law, K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> t
 
 
 def reversible_impulse(law: Law, K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Scalar]:
-    """`impulse`, differentiable in reverse mode too.
+    """Compute `impulse`, differentiable in reverse mode too.
 
     The loop inside has no reverse mode. Here the derivative is the Jacobian, by forward mode in each of the twelve
-    numbers that vary, times the tangents, which reverse mode can transpose; forward mode pays for the Jacobian too.
+    numbers that vary, times the tangents, which reverse mode can transpose. Forward mode computes the Jacobian too.
     """
     return _reversible(law, alike(K, u, mu, e, e_t))
 
 
 def alike(*arguments: Any) -> tuple[Array, ...]:
-    """Twelve arrays of one shape and one floating dtype."""
+    """Return the arguments as twelve arrays of one shape and one floating dtype."""
     leaves = jax.tree.leaves(arguments)
     dtype = jnp.result_type(*leaves)
     dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)

@@ -1,1 +1,1 @@
-"""The ways to carry resting contacts over a step."""
+"""Models of resting contact: they carry resting contacts over a step."""

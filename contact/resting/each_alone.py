@@ -1,4 +1,4 @@
-"""Resting contact by forces: each contact that overlaps pushes by itself, and knows nothing of the others."""
+"""Resting contact by forces: each contact that overlaps pushes, independent of the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Push = Callable[[Sym3, Vec3, Any, Any, Any, Any], Vec3]
 
 
 def each_alone(push: Push) -> Callable[..., Rest]:
-    """The model of resting contact in which contacts with gap < 0 push so."""
+    """Return the model of resting contact in which contacts with gap < 0 push by `push`."""
 
     def carry(
         model: Model,
@@ -38,7 +38,7 @@ def each_alone(push: Push) -> Callable[..., Rest]:
         trees = trees_of(model.topology)
         overlaps = contacts.active & (contacts.gap < 0)
         asked = rows.K, relative_velocity(rows, to_blocks(trees, v)), contacts.gap
-        harmless = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), Vec3(1.0, 0.0, 0.0), -1.0  # for rows that may hold anything
+        harmless = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0), Vec3(1.0, 0.0, 0.0), -1.0  # values for inactive rows
         K, u, gap = jax.tree.map(lambda x, other: jnp.where(overlaps, x, other), asked, harmless)
         p = push(K, u, contacts.friction, contacts.restitution, gap, h)
         p = jax.tree.map(lambda x: jnp.where(overlaps, x, 0), p)

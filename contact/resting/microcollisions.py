@@ -1,9 +1,9 @@
 """Resting contact as literal trains of micro-collisions, for comparison with `solve.py`.
 
 Mirtich (1996), section 3.3, as far as public sources tell (IHMC's simulation construction set): a contact that closes
-slowly gets the impulse that turns its whole relative velocity around, p = -2 K^-1 u, where that lies in the friction
-cone; else the impact law decides, with e = 1, so that the body stays within the envelope. Between two steps everything
-flies. A block on a slope creeps, and piles need short steps.
+slowly gets the impulse that reverses its whole relative velocity, p = -2 K^-1 u, if it is in the friction cone;
+otherwise the impact law with e = 1 gives it, so that the body stays within the envelope. During a step all bodies fly
+freely. A block on a slope creeps, and piles need short steps.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def microcollisions(
     grips: None = None,
     window: None = None,
 ) -> Rest:
-    """A few rounds of micro-collisions before a step of free flight; v_free, h and midway are not needed."""
+    """Resolve a few rounds of micro-collisions before a step of free flight; v_free, h and midway are not used."""
     del v_free, h, midway, grips, window
     trees, law = trees_of(model.topology), law_named("stronge")
     V = to_blocks(trees, v)

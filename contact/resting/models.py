@@ -1,4 +1,4 @@
-"""The ways to carry resting contacts over a step, by name."""
+"""The models of resting contact, by name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ Speed = Callable[[Model, Array | float], Array]
 
 @dataclass(frozen=True)
 class Resting:
-    """carry: (model, contacts, rows, v, v_free, h, midway, grips) -> Rest.  slow: (model, h) -> the speed of approach
-    below which a contact rests and does not bounce.  holds: whether joints can be held, by dry friction or by motors.
+    """A model of resting contact.
+
+    carry: (model, contacts, rows, v, v_free, h, midway, grips) -> Rest.
+    slow: (model, h) -> the speed of approach below which a contact rests and does not bounce.
+    holds: whether dry friction and motors can hold joints.
     """
 
     carry: Callable[..., Rest]
@@ -33,12 +36,12 @@ def _rest_speed(model: Model, h: Array | float) -> Array:
 
 
 def _few_steps_of_fall(model: Model, h: Array | float) -> Array:
-    """Micro-collisions fly between two steps, and come down at g h each time."""
+    """Return a few times the speed g h, at which bodies land after each step of flight between micro-collisions."""
     return jnp.maximum(model.rest_speed, 3 * h * jnp.linalg.norm(model.gravity, axis=-1))
 
 
 def no_impacts(model: Model, h: Array | float) -> Array:
-    """Springs meet everything; there are no impacts."""
+    """Return an infinite speed: springs stop every approach, and there are no impacts."""
     return jnp.full_like(model.rest_speed, jnp.inf)
 
 
@@ -50,7 +53,7 @@ RESTING: dict[str, Resting] = {
 
 
 def resting_named(name: str) -> Resting:
-    """The model of resting contact of this name, or an error that lists the names."""
+    """Return the model of resting contact of this name, or raise an error that lists the names."""
     if name not in RESTING:
         raise ValueError(f"resting is {name!r}; it must be one of {', '.join(RESTING)}")
     return RESTING[name]

@@ -1,7 +1,7 @@
 """Resting and sliding contacts: the impulses that carry them over a step, found together.
 
 A train of micro-collisions (Mirtich 1996, section 3.3; Holck 2.2.2) keeps a body on its support by impulses that are
-too small and too many to follow. Over a step of length h they add up to one impulse p for each contact:
+too small and too many to simulate. Over a step of length h they add up to one impulse p for each contact:
 
     u(h) = J (v + h a) + W p + h/2 dJ/dt v,   with J, W = J M^-1 J^T of the middle of the step
     0 <= p_n _|_ u_n(h) - target >= 0,   Coulomb: |p_t| <= mu p_n, opposed to u_t(h)
@@ -44,9 +44,9 @@ from ..grips import Grips, append_grips
 from .targets import STEP, gap_to_close, target_velocity
 from .window_targets import WindowStart, WindowTargets
 
-CONFLICT = 0.3  # of the fastest target velocity, or of one gap band a step: residual allowed with conflicting targets
-FULL = 1 - 1e-5  # of mu p_n: a contact with more friction slides all through the step
-MOVES = 1e-2  # of the speed that gravity adds in a step: a tree that is faster moves
+CONFLICT = 0.3  # part of the fastest target velocity, or of a gap band per step: residual allowed if targets conflict
+FULL = 1 - 1e-5  # part of mu p_n: a contact with more friction slides all through the step
+MOVES = 1e-2  # part of the speed that gravity adds in a step: a tree that is faster moves
 AT_ONCE = 32  # contacts: up to this many, all rows are selected, also inactive ones
 LEAST_ROTATION = 1e-9  # sine of the angle by which slip must turn before a second solve
 
@@ -55,10 +55,10 @@ class Midway(NamedTuple):
     """Contacts in the middle of a step.
 
     rows: the contact Jacobian there.
-    bias: (C, *batch) h/2 dJ/dt v, the change of u in the second half of the step because J turns, these frames [m/s].
+    bias: (C, *batch) h/2 dJ/dt v, the change of u in the second half of the step because J turns, in `frame` [m/s].
     frame: (C, *batch) contact frames.
     point: (C, *batch) contact points [m]; None if no forces on links are reported.
-    load: (C, *batch) forces that the contacts of a window may bear, these frames; None in runs without windows [N].
+    load: (C, *batch) expected contact forces for a warm start, in `frame`; None in runs without windows [N].
     """
 
     rows: ContactJacobian
@@ -100,7 +100,7 @@ class _StageResult(NamedTuple):
     grip: (G, *batch) impulses of grips [N m s, N s]; None if there are none.
     slides: (C, *batch) bool, contacts whose friction is to oppose their mean slip.
     code: (*batch) result code.
-    residual: (*batch) of the last stage [m/s].
+    residual: (*batch) residual of the last stage [m/s].
     start_of_window: the start of a window; None in runs without windows.
     first: p of stage 0; None if not reported.
     """
@@ -127,7 +127,7 @@ def solve(
     grips: Grips | None = None,
     window: Array | None = None,
 ) -> Rest:
-    """Solves for all resting contacts together.
+    """Solve for all resting contacts together.
 
     v: (*batch, nv) velocities at the start.
     v_free: (*batch, nv) velocities that the step would end with if there were no contacts.
@@ -164,7 +164,7 @@ def solve(
         model, contacts, rows, midway, grips, change, end_target, speeds, resting, touching, targets = given
         least_speed, at_rest = speeds
         stage, V, _, grip, slides, code, _, start_of_window, first = state_so_far
-        step = stage > 0  # otherwise the start of the step
+        step = stage > 0  # else: the start of the step
         u = midway.frame @ (contacts.frame.T @ relative_velocity(rows, V))
         here: ContactJacobian = map_to_last(_select_rows, contacts.active, step, (midway.rows, rows), AT_ONCE)
         here = here._replace(drift=here.drift + midway.bias * jnp.where(step, 1, 0))
@@ -172,7 +172,7 @@ def solve(
         start = V + jnp.where(step, change, 0)
         target = jnp.where(step, end_target, 0 if start_of_window is None else start_of_window.start_target(targets))
         slip, turning = (x.x * x.x + x.y * x.y for x in (u, midway.bias * 2))
-        sticks = slip <= jnp.maximum(turning, (SLOW * model.rest_speed) ** 2)  # no faster than the step makes it
+        sticks = slip <= jnp.maximum(turning, (SLOW * model.rest_speed) ** 2)  # no faster than the change in the step
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         doubled_rows = here._replace(drift=here.drift + doubled)
         problem: Any = doubled_rows, start, target, contacts.friction, active, slides
@@ -223,12 +223,12 @@ def solve(
 
 
 def _select_rows(step: Array, both: tuple[ContactJacobian, ContactJacobian]) -> ContactJacobian:
-    """The first rows where step (*batch), else the second."""
+    """Return the first rows where step (*batch) is true, else the second."""
     return jax.tree.map(lambda x, y: jnp.where(step, x, y), *both)
 
 
 def _begin(midway: Midway, h: Array | float, warm: Array, n: int) -> Vec3 | None:
-    """Impulses (n, *batch) with which the search begins, 0 where it is not warm (*batch) [N s]."""
+    """Return the impulses (n, *batch) with which the search begins, 0 in lanes without a warm start [N s]."""
     if midway.load is None:
         return None
 
@@ -240,18 +240,18 @@ def _begin(midway: Midway, h: Array | float, warm: Array, n: int) -> Vec3 | None
 
 
 def _pad_with_false(x: Array, like: Array) -> Array:
-    """x with False appended, as long as `like`."""
+    """Return x with False appended, as long as `like`."""
     return jnp.concatenate([x, jnp.zeros((len(like) - len(x), *x.shape[1:]), bool)])
 
 
 def _of_moving_trees(rows: ContactJacobian, V: Array, at_rest: Array) -> Array:
-    """Whether one of the trees of a contact moves faster than `at_rest` (*batch), (C, *batch)."""
+    """Return whether one of the trees of a contact moves faster than `at_rest` (*batch), (C, *batch)."""
     speeds = gather_trees(rows, jnp.abs(V).max(1, keepdims=True)).max((1, 2))
     return speeds > at_rest
 
 
 def stopped_at_start(model: Model, contacts: Contacts, u_n: Array) -> Array:
-    """Contacts (C, *batch) that close at the start of a step and are stopped there.  u_n: (C, *batch) [m/s]."""
+    """Return contacts (C, *batch) that close at the start of a step and are stopped there.  u_n: (C, *batch) [m/s]."""
     now = phases(model, contacts, u_n)
     return now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))
 
@@ -262,8 +262,8 @@ def _slip_rotates(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -
     before, after: slip at both ends [m/s].
     p: impulses over the step [N s].
 
-    A contact that slips at the end faster than the rest speed slides, whatever p is. The friction of a corner without
-    load is 0 up to rounding, so p does not tell. Such a corner may bear a load in the second solve.
+    A contact that slips at the end faster than the rest speed slides for any p. The friction of a corner without load
+    is 0 up to rounding, so p does not tell. The corner may bear a load in the second solve.
     """
     most, used = mu * p.z, jnp.sqrt(p.x * p.x + p.y * p.y)
     first, last = before.x * before.x + before.y * before.y, after.x * after.x + after.y * after.y

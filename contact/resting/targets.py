@@ -14,16 +14,16 @@ PUSH = 0.5  # rest speeds: at a higher speed the contact would no longer count a
 
 
 def target_velocity(model: Model, gap: Array, h: Array | float) -> Array:
-    """The least normal velocity (C, *batch) [m/s] of a contact with this gap [m] after a step of h [s]."""
+    """Return the least normal velocity (C, *batch) [m/s] of a contact with this gap [m] after a step of h [s]."""
     return jnp.minimum(-CLOSING * gap / jnp.maximum(h, STEP), PUSH * model.rest_speed)
 
 
 def gap_to_close(model: Model, gap: Array, resting: Array) -> Array:
-    """The part of gaps (C, *batch) [m] that a step is to close: all, or if many contacts rest, what exceeds a band.
+    """Return the part of gaps (C, *batch) [m] that a step is to close: all, or the excess over a band if many rest.
 
     resting: (C, *batch) bool.
 
-    Many contacts have more targets than there are degrees of freedom; their targets would contradict each other.
+    Many contacts have more targets than degrees of freedom, and their targets would contradict each other.
     """
     band = jnp.where(resting.sum(0) > SEVERAL, model.gap_band, 0)
     return gap - jnp.clip(gap, -band, band)

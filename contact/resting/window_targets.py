@@ -8,9 +8,10 @@ for contacts that do not bounce: they arrive when the step ends. Both bounds hol
 moves the bodies, so that gaps close to second order in h and no farther. Newton's restitution may gain energy if there
 is friction; then no contact bounces. Contacts that are deep move apart at a limited speed. See `integrators/window.py`.
 
-Where many contacts rest, small gaps and depths have one target, linear in the gap and no faster than in a step of
-STEP. So the corners of a face ask for velocities that a rigid body can have, and go on sharing their load; with -gap/h
-for those that hover by a micrometre, the others had to take over from window to window, and no pile came to rest.
+If many contacts rest, small gaps and depths have a target that is linear in the gap and no faster than in a step of
+STEP. So the targets of a face's corners are velocities that a rigid body can have, and the corners go on sharing their
+load. With -gap/h for corners that hover by a micrometre, the others had to take over from window to window, and no pile
+came to rest.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from ..determine import ENVELOPE, SLOW, touch_distance, would_bounce
 from ..events import SimultaneousImpacts
 from .targets import STEP
 
-TOLERANCE = 1e-3  # of the speed that gravity adds in a step: error allowed in velocities at its end
-HOVERS = 0.25  # of the speed that gravity adds in a step, times the step: small gaps, where many contacts rest
+TOLERANCE = 1e-3  # part of the speed that gravity adds in a step: error allowed in velocities at its end
+HOVERS = 0.25  # part of the speed that gravity adds in a step, times the step: small gaps if many contacts rest
 OUT, OUT_FASTEST = 0.2, 0.05  # share of the depth that a step removes; the fastest speed at which it does [m/s]
-GAIN = 1e-6  # of the energy that impulses take: a smaller gain is rounding error
+GAIN = 1e-6  # part of the energy that impulses take: a smaller gain is rounding error
 
 
 class WindowTargets(NamedTuple):
@@ -57,7 +58,9 @@ class WindowTargets(NamedTuple):
 
     @staticmethod
     def of(model: Model, contacts: Contacts, u_n: Array, h: Array | float, window: Array) -> WindowTargets:
-        """u_n: (C, *batch) normal velocities at the start [m/s].
+        """Compute the targets.
+
+        u_n: (C, *batch) normal velocities at the start [m/s].
         h: length of the step [s].
         window: (*batch) whether the step is a window.
         """
@@ -93,13 +96,13 @@ class WindowStart(NamedTuple):
         return WindowStart(SimultaneousImpacts(still, still, still), jnp.zeros_like(like[0], bool))
 
     def start_target(self, targets: WindowTargets) -> Array:
-        """Least normal velocities at the start, (C, *batch) [m/s]."""
+        """Return the least normal velocities at the start, (C, *batch) [m/s]."""
         return jnp.where(targets.is_window, jnp.where(self.plastic, targets.plastic, targets.bouncing), 0)
 
     def after_solve(
         self, step: Array, targets: WindowTargets, solved: SimultaneousImpacts
     ) -> tuple[WindowStart, Array]:
-        """The start after one more solve, and whether () to solve it again, because bounces gained energy.
+        """Return the start after one more solve, and whether () to solve it again because bounces gained energy.
 
         step: () whether the solve was for the whole step, not for its start.
         """

@@ -1,4 +1,4 @@
-"""End of an impact: the only difference between the laws of restitution."""
+"""The end of an impact, the only difference between the laws of restitution."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ With dp_z = r ds, r = |u_t|, theorem 3 of Holck (2005) for the tangential veloci
 linear except for r, and r r = u_t . u_t. So r_k follows from products of lower coefficients, u_t,k+1 from r_k and
 u_t,k; impulse, normal velocity and work follow by integration. Nothing is singular: slip stops as s -> infinity.
 
-Letters: v = u_t / r(0), q = r / r(0): the step in units of its own slip speed, which may be tiny.
+Letters: v = u_t / r(0), q = r / r(0), in units of the slip speed at the start of the step, which may be tiny.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Series(NamedTuple):
 def sliding_series(
     K: Sym3, mu: Scalar, scale: Scalar, v: tuple[Scalar, Scalar], u_z: Scalar, w: Scalar, order: int
 ) -> Series:
-    """The series of a step in direction v; s is counted in units of 1/w, a rate of the problem; scale = r / w."""
+    """Return the series of a step in direction v; the unit of s is 1/w, with w a rate of the problem; scale = r / w."""
     vx, vy, q = [v[0]], [v[1]], [jnp.ones_like(scale)]
     A = (mu * K.xx / w, mu * K.xy / w, mu * K.yy / w)
     b = (K.xz / w, K.yz / w)
@@ -52,11 +52,11 @@ def sliding_series(
 
 @fence
 def _next(vx, vy, q, A, b):
-    """Coefficient k of v and q, from the lower ones."""
+    """Return coefficient k of v and q, from the lower ones."""
     k = len(q)
     x = (b[0] * q[-1] - (A[0] * vx[-1] + A[1] * vy[-1])) * (1 / k)
     y = (b[1] * q[-1] - (A[1] * vx[-1] + A[2] * vy[-1])) * (1 / k)
-    z = vx[0] * x + vy[0] * y  # 2 q_0 q_k = 2 v_0 . v_k + (the products of all between), and q_0 = 1
+    z = vx[0] * x + vy[0] * y  # 2 q_0 q_k = 2 v_0 . v_k + (products of the coefficients between), and q_0 = 1
     for j in range(1, (k + 1) // 2):
         z = z + (vx[j] * vx[k - j] + vy[j] * vy[k - j] - q[j] * q[k - j])
     if k % 2 == 0:
@@ -67,14 +67,14 @@ def _next(vx, vy, q, A, b):
 
 @fence
 def _normal_velocity(vx, vy, q, u_z, zz, xz, yz):
-    """u_z' = K_z . p', with p' = r (-mu v, q)."""
+    """Return the series of u_z, from u_z' = K_z . p' with p' = r (-mu v, q)."""
     c = zip(vx[:-1], vy[:-1], q[:-1], strict=True)
     return [u_z] + [(xz * x + yz * y + zz * z) * (1 / (k + 1)) for k, (x, y, z) in enumerate(c)]
 
 
 @fence
 def _work(q, u, scale):
-    """W' = r u_z."""
+    """Return the series of W, from W' = r u_z."""
     W = [jnp.zeros_like(q[0])]
     for k in range(len(q) - 1):
         W.append(scale * sum(q[j] * u[k - j] for j in range(k + 1)) * (1 / (k + 1)))
@@ -82,7 +82,7 @@ def _work(q, u, scale):
 
 
 def value(c: list[Scalar], s: Scalar) -> Scalar:
-    """The polynomial at s (Horner)."""
+    """Return the value of the polynomial at s (Horner)."""
     y = c[-1]
     for a in reversed(c[:-1]):
         y = y * s + a
@@ -90,7 +90,7 @@ def value(c: list[Scalar], s: Scalar) -> Scalar:
 
 
 def value_and_slope(c: list[Scalar], s: Scalar) -> tuple[Scalar, Scalar]:
-    """The polynomial and its derivative at s."""
+    """Return the value and the derivative of the polynomial at s."""
     y, d = c[-1], jnp.zeros_like(c[-1])
     for a in reversed(c[:-1]):
         y, d = y * s + a, d * s + y
@@ -98,11 +98,11 @@ def value_and_slope(c: list[Scalar], s: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def integral(c: list[Scalar], s: Scalar) -> Scalar:
-    """The integral of a polynomial without its last term, from 0 to s."""
+    """Return the integral of a polynomial without its last term, from 0 to s."""
     return s * value([a * (1 / (k + 1)) for k, a in enumerate(c[:-1])], s)
 
 
 @fence
 def integrals(series: Series, s: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Integrals of vx, vy, q, and the work, since the start of the step."""
+    """Return the integrals of vx, vy, q, and the work, since the start of the step."""
     return integral(series.vx, s), integral(series.vy, s), integral(series.q, s), value(series.W, s)

@@ -1,15 +1,15 @@
-"""Friction integrated through one impact: from the approach through compression and restitution to a law's end.
+"""Friction integrated through one impact: through compression and restitution, until the law ends the impact.
 
 Mirtich (1996, chapter 3) after Holck (2005, section 2.1.4): with the collision matrix K (eq. 2.16) the relative
 velocity of the contact points obeys u' = K p' (theorem 2), and sliding friction p' = (-mu cos th, -mu sin th, 1) in the
 parameter p_z (lemma 1, theorem 3). After slip stops, the contact sticks or slips along the diverging ray (theorem 4).
 
-Departure: p_z, u_z and W are all singular variables where slip stops, and u_z may change direction more than once, so
-that an impact can have several compressions (references.md, Several compressions). Here dp_z = r ds with the slip speed
+Differences: p_z, u_z and W are all singular variables where slip stops, and u_z may change direction more than once, so
+an impact can have several compressions (references.md, Several compressions). Here dp_z = r ds with the slip speed
 r = |u_t|. The equations are then smooth and autonomous, slip stops as s -> infinity, and Taylor series (series.py) give
-long steps with dense output. The direction of slip turns monotonically (it climbs c . b - mu c . A c / 2), so
-u_z' = K_z . p' changes sign in at most two known directions. Steps end there, so that u_z is monotone within each step
-and no zero crossing is missed.
+long steps with dense output. The direction of slip turns monotonically (c . b - mu c . A c / 2 increases), so
+u_z' = K_z . p' changes sign in at most two known directions. Steps end there, so u_z is monotone within each step and
+no zero crossing is missed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .slip import is_straight, last_slip, slip_of, tolerance
 from .straight import ImpactProgress, after_slip, follow
 from .zero_crossing import upward_root
 
-# Largest number of steps of one impact. The longest of 200 000 random impacts took 43 steps, one in a thousand more
-# than 20. p_z is bounded (references.md, End of compression), so only a nearly singular K or friction far above 10
+# Largest number of steps of one impact. Of 200 000 random impacts the longest took 43 steps, and one in a thousand took
+# more than 20. p_z is bounded (references.md, End of compression), so only a nearly singular K or friction far above 10
 # could need more.
 STEPS = 96
 ORDER, ORDER_F32 = 20, 10  # of the series; 14 to 24 and 8 to 12 take the same time, and higher orders take fewer steps
@@ -52,11 +52,11 @@ class _SlideState(NamedTuple):
 
 
 def slide(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> tuple[Vec3, Scalar]:
-    """The impulse p [N s] of one impact, 0 if the bodies do not approach, and its result code.
+    """Return the impulse p [N s] of one impact, 0 if the bodies do not approach, and its result code.
 
     All arguments have components of a common shape, in the contact frame (t1, t2, n).
 
-    ending: when the law ends the impact.
+    ending: the condition by which the law ends the impact.
     K: collision matrix [1/kg].
     u: relative velocity before, u.z < 0 if the bodies approach [m/s].
     mu, e: friction and restitution coefficients.
@@ -66,13 +66,13 @@ def slide(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> tuple[Vec3
 
 
 def slide_and_count(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> tuple[Vec3, Scalar, Scalar]:
-    """`slide`, and the number of steps of each impact."""
+    """Return the results of `slide`, and the number of steps of each impact."""
     numbers = jnp.broadcast_arrays(*jax.tree.leaves((K, u, mu, e)))
     K, (u, mu, e) = Sym3(*numbers[:6]), (Vec3(*numbers[6:9]), numbers[9], numbers[10])
     finite = jnp.isfinite(sum(jnp.abs(x) for x in numbers))
     strikes = finite & (u.z < 0) & (K.zz > 0)
 
-    # units with |u| = 1 and the largest entry of K 1; lanes without an impact compute a harmless one
+    # units in which |u| and the largest entry of K are 1; lanes without an impact compute a harmless one
     speed = jnp.sqrt(jnp.where(strikes, u.dot(u), 1))
     mobility = jnp.where(strikes, jnp.maximum(K.zz, jnp.maximum(K.xx, K.yy)), 1)
     K = jax.tree.map(lambda k, other: jnp.where(strikes, k / mobility, other), K, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
@@ -100,7 +100,7 @@ def _needs_steps(now: ImpactProgress, K: Sym3, u_0: Vec3, mu: Scalar) -> Scalar:
 
 
 def _step(c: _SlideState, K: Sym3, u_0: Vec3, mu: Scalar, e: Scalar, ending: Ending) -> _SlideState:
-    """One step of every lane that slides, to its full length or to the first event."""
+    """Take one step of every lane that slides, to its full length or to the first event."""
     eps = jnp.finfo(jnp.result_type(mu)).eps
     order = ORDER if eps < 1e-10 else ORDER_F32
     slides = c.slides & (c.steps < STEPS)
@@ -120,7 +120,7 @@ class _StepStart(NamedTuple):
     u: relative velocity.
     r: slip speed.
     c: direction of slip.
-    turning: sign of the rate of that direction.
+    turning: sign of the rate of c.
     rate: 1 / (unit of s).
     """
 
@@ -141,7 +141,7 @@ def _start_of_step(now: ImpactProgress, slides, K, u_0, mu) -> _StepStart:
 
 @fence
 def _trusted_length(series: Series, r, limit, u_n, tolerance):
-    """The step length at which the last two terms of the series reach the tolerance, in units of |u|."""
+    """Return the step length at which the last two terms of the series reach the tolerance, in units of |u|."""
     n = len(series.q) - 1
     allowed = jnp.log(jnp.minimum(tolerance / r, 1e-3))
     h = limit
@@ -161,7 +161,7 @@ class _Event(NamedTuple):
     reverses: u_z' changes sign, so that u_z would not be monotone in a longer step.
     any: one of these occurs.
     aim: direction of slip at which u_z' changes sign.
-    target: value of the law's quantity at the end.
+    target: value of the watched quantity at which the law ends the impact.
     """
 
     lifts: Scalar
@@ -181,12 +181,12 @@ def _advance(now: ImpactProgress, start: _StepStart, done, mu) -> ImpactProgress
 
 @fence
 def _rounding_of_u_z(u_0, p, mu):
-    """Rounding error of u_z."""
+    """Return the rounding error of u_z."""
     return 4 * jnp.finfo(jnp.result_type(mu)).eps * (jnp.abs(u_0.z) + (1 + mu) * p.z)
 
 
 def _event(done, now, start, K, u_0, mu, e, ending) -> _Event:
-    """The first event in a step."""
+    """Return the first event in a step."""
     last = _advance(now, start, done, mu)
     return _candidate_events(last, now, start, K, u_0, mu, ending.target(e, u_0.z, now.p_c, now.W_c), ending)
 
@@ -231,7 +231,7 @@ def _classify_event(end, p, watched, restoring, start, K, u_0, mu, target, eps, 
 def _crossing_polynomial(
     series: Series, event: _Event, now: ImpactProgress, start: _StepStart, ending: Ending
 ) -> list[Scalar]:
-    """A polynomial in s that crosses zero upwards at the event."""
+    """Return a polynomial in s that crosses zero upwards at the event."""
     scale = start.r / start.rate
     p_z = [now.p.z] + [scale * q * (1 / (k + 1)) for k, q in enumerate(series.q[:-1])]
     W = [now.W, *series.W[1:]]
@@ -253,7 +253,8 @@ def _event_polynomial(event, restoring, vx, vy, u_z, law):
 
 
 def _accept_step(done, s, found, h, event: _Event, c: _SlideState, slides, start, K, u_0, mu, e, ending) -> _SlideState:
-    """The state after the step; unchanged, with a shorter limit, if its event was not found or another came first."""
+    """Return the state after the step; if its event was not found or another came first, the old one with a shorter
+    limit."""
     now, new = c.now, _advance(c.now, start, done, mu)
     u = u_0 + K @ new.p
     over = ending.watched(u.z, new.p.z, new.W) > event.target

@@ -21,7 +21,7 @@ class Slip(NamedTuple):
     stopped: whether r is 0 up to rounding.
     f: rate of the speed, r'.
     g: rate of the direction times the speed, r th'.
-    stiffness: of the direction, mu c_perp . A c_perp.
+    stiffness: stiffness of the direction, mu c_perp . A c_perp.
     rate: the fastest rate of the problem.
     """
 
@@ -56,9 +56,9 @@ def is_straight(slip: Slip, mu: Scalar) -> Scalar:
 
 
 def last_slip(now: ImpactProgress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
-    """The straight line along the nearest ray to the point where slip stops.
+    """Return the straight line along the nearest ray to the point where slip stops.
 
-    The angle to the ray, d, is Newton's on the turning g, and decays as exp(-pull s), while r' = f + f_1 d with
+    Newton's method on the turning g gives d, the angle to the ray. It decays as exp(-pull s), while r' = f + f_1 d with
     f_1 = -mu c . A c_perp: slip stops at p_z = (r / |f|) (1 + f_1 d / (pull + |f|)), to first order.
     If every direction is a ray (K of a ball), g and pull are both rounding errors, and d is 0.
     """
@@ -84,5 +84,5 @@ def last_slip(now: ImpactProgress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
 
 
 def tolerance(eps: Any) -> Any:
-    """Error allowed in velocities, in units of |u|."""
+    """Return the error allowed in velocities, in units of |u|."""
     return 128 * eps if eps < 1e-10 else 2 * eps

@@ -1,7 +1,7 @@
 """The parts of an impact that are straight lines in p_z: slip on a ray, sticking, slip on the diverging ray.
 
-Slip keeps its direction c where b - mu A c = f c (f = r'); stuck, friction is -A^-1 b per unit of p_z
-(Holck 2005, theorem 4; references.md, Sticking). There u_z is linear in p_z and its work W quadratic: no integration.
+Slip keeps its direction c if b - mu A c = f c (f = r'). While a contact sticks, friction is -A^-1 b per unit of p_z
+(Holck 2005, theorem 4; references.md, Sticking). u_z is then linear in p_z and its work W quadratic: no integration.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Line(NamedTuple):
 
 
 def follow(line: Line, now: ImpactProgress, K: Sym3, u_0: Vec3, e: Scalar, ending: Ending) -> ImpactProgress:
-    """The impact at the end of the line, or at its own end if that comes first.
+    """Return the impact at the end of the line, or at its own end if that comes first.
 
-    u_z has one slope on a line, so it changes sign at most once: first to the end of the compression, then beyond.
+    u_z has one slope on a line, so it changes sign at most once. The compression is followed to its end, then the rest.
     """
     far = jnp.finfo(jnp.result_type(line.rate)).max ** 0.25
     length = jnp.where(line.length < 0, far, line.length)
@@ -96,12 +96,12 @@ def follow(line: Line, now: ImpactProgress, K: Sym3, u_0: Vec3, e: Scalar, endin
 
 
 def slip_line(c: tuple[Scalar, Scalar], K: Sym3, mu: Scalar, length: Scalar) -> Line:
-    """Slip in direction c."""
+    """Return the line of slip in direction c."""
     return Line((-mu * c[0], -mu * c[1]), K.zz - mu * (K.xz * c[0] + K.yz * c[1]), length)
 
 
 def after_slip(K: Sym3, mu: Scalar) -> Line:
-    """The line after slip has stopped: sticking if |A^-1 b| <= mu (theorem 4), else slip on the diverging ray."""
+    """Return the line after slip has stopped: sticking if |A^-1 b| <= mu (theorem 4), else the diverging ray."""
     a = stuck_friction(K)
     sticks = a[0] * a[0] + a[1] * a[1] <= mu * mu + jnp.finfo(jnp.result_type(mu)).tiny
     c = diverging_ray(K, mu, ~sticks)
@@ -117,12 +117,12 @@ def after_slip(K: Sym3, mu: Scalar) -> Line:
 
 
 def stuck_friction(K: Sym3) -> tuple[Scalar, Scalar]:
-    """A^-1 b, by the pseudo-inverse if A is singular; b is then in its range, since K is positive semidefinite."""
+    """Return A^-1 b, by the pseudo-inverse if A is singular; b is then in its range: K is positive semidefinite."""
     return solve(K, (K.xz, K.yz))
 
 
 def solve(K: Sym3, y: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-    """A^-1 y, by the pseudo-inverse if A has rank one: a mechanism may be rigid along a tangent."""
+    """Return A^-1 y, by the pseudo-inverse if A has rank one: a mechanism may be rigid along a tangent."""
     det, trace = K.xx * K.yy - K.xy * K.xy, K.xx + K.yy
     full = det > 16 * jnp.finfo(jnp.result_type(det)).eps * trace * trace
     some = trace > 0
@@ -134,10 +134,10 @@ def solve(K: Sym3, y: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
 
 
 def diverging_ray(K: Sym3, mu: Scalar, wanted: Scalar) -> tuple[Scalar, Scalar]:
-    """The direction c = (mu A + f I)^-1 b with |c| = 1, f > 0: there is exactly one if |A^-1 b| > mu.
+    """Return the direction c = (mu A + f I)^-1 b with |c| = 1, f > 0: there is exactly one if |A^-1 b| > mu.
 
-    |c| falls with f, and 1/|c| is nearly linear: Newton from the left is monotone (references.md, Sticking; as
-    the secular equation of trust regions, Moré and Sorensen 1983). The last step is the one that is differentiated.
+    |c| falls with f, and 1/|c| is nearly linear: Newton's method from the left is monotone (references.md, Sticking; as
+    the secular equation of trust regions, Moré and Sorensen 1983). Only the last step is differentiated.
     """
     # lanes that do not need it: A = 1, b = 2 e_x
     A = [jnp.where(wanted, x, y) for x, y in zip((mu * K.xx, mu * K.xy, mu * K.yy), (1, 0, 1), strict=True)]

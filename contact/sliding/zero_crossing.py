@@ -1,4 +1,4 @@
-"""The upward zero crossing of a polynomial, the Taylor series of a sliding step; differentiable."""
+"""The upward zero crossing of a polynomial (the Taylor series of a sliding step), differentiable."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ROOT_STEPS = 5  # Newton steps; a sliding step whose event is not found is repea
 
 
 def upward_root(polynomial: list[Scalar], h: Scalar) -> tuple[Scalar, Scalar]:
-    """The upward root in [0, h] of a polynomial that is monotone there, and whether it was found.
+    """Return the upward root in [0, h] of a polynomial that is monotone there, and whether it was found.
 
-    Newton's method, started from the parabola through both ends with the slope at 0. Only the last step, which does
-    not change the value any more, is differentiated.
+    Newton's method starts from the parabola through both ends with the slope at 0. Only the last step, which does not
+    change the value any more, is differentiated.
     """
     constant = jax.lax.stop_gradient(polynomial)
     s = _parabola(constant, h)
@@ -29,7 +29,7 @@ def upward_root(polynomial: list[Scalar], h: Scalar) -> tuple[Scalar, Scalar]:
 
 @fence
 def _parabola(polynomial, h):
-    """Root in [0, h] of y0 + slope t + (y1 - y0 - slope) t^2, s = h t."""
+    """Return the root s = h t in [0, h] of y0 + slope t + (y1 - y0 - slope) t^2."""
     y0, slope = polynomial[0], polynomial[1] * h
     bend = value(polynomial, h) - y0 - slope
     root = jnp.sqrt(jnp.maximum(slope * slope - 4 * bend * y0, 0))

@@ -1,1 +1,1 @@
-"""Motion schemes: pure functions (model, state, h, control, impulses) -> state, one a file."""
+"""Motion schemes: pure functions (model, state, h, control, impulses) -> state, one in each file."""

@@ -1,14 +1,14 @@
-"""Free flight exact, trees to order 4: the default scheme.
+"""The default scheme: exact free flight, order 4 for trees.
 
 A free body moves as in `flight.py` if only gravity acts on it, and forces that are constant over the step about its
-centre of mass (impulses of resting contacts, forces from outside). Motors, springs, damping and armature of a free body
+centre of mass (impulses of resting contacts, external forces). Motors, springs, damping and armature of a free body
 turn with it or change with its speed: it then takes classical Runge-Kutta steps of order 4, in coordinates of its
-centre of mass, in which parabolas are exact. Trees do too, in coordinates of their origins.
+centre of mass, in which parabolas are exact. Trees take these steps in coordinates of their origins.
 
 A Runge-Kutta step in which a body rotates by more than 2.8 rad about an axis that itself rotates gains energy without
-end (Hairer, Wanner 1996, section IV.2), so a step is divided into equal parts of at most `LARGEST_ROTATION` each. What
-loops hold does not count: it is slow at one moment and fast at the next, and their drift finds the step that is short
-enough (`time_control.py`).
+end (Hairer, Wanner 1996, section IV.2), so a step is divided into equal parts of at most `LARGEST_ROTATION` each.
+Bodies that loops hold do not count: they are slow at one moment and fast at the next, and the drift of loops finds the
+step that is short enough (`time_control.py`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from .flight import Body, fly_body
 from .forces import Step, column, joint_forces
 from .rk4 import classical
 
-TURNING = ("damping", "stiffness", "armature", "motor_kp", "motor_kd")  # forces that do not stay as they are
+TURNING = ("damping", "stiffness", "armature", "motor_kp", "motor_kd")  # forces that change within a step
 
 LARGEST_ROTATION = 0.25  # [rad] of a floating or spherical joint in a Runge-Kutta step: 1e-5 of what precesses is lost
-MOST_PARTS = 256  # of one step; beyond them parts grow longer
+MOST_PARTS = 256  # parts of one step; with this number, parts grow longer
 
-Columns = Sequence[Array]  # one a coordinate, (n, *batch) of n links or (*batch) of one
+Columns = Sequence[Array]  # one for each coordinate, (n, *batch) of n links or (*batch) of one
 
 
 def exact(
@@ -55,7 +55,7 @@ def exact(
     *,
     each: Array | None = None,
 ) -> State:
-    """One step of length h [s]; free bodies' flights exact under constant forces, the rest order 4.
+    """Take one step of length h [s], exact for free bodies under constant forces, otherwise of order 4.
 
     each: (T,) length of the step of each tree, if all are free bodies; None: h [s].
     """
@@ -79,15 +79,17 @@ def exact(
 
 
 def free_bodies(topology: Topology) -> np.ndarray:
-    """Floating links that carry nothing and are in no loop, (nl,) bool."""
+    """Return floating links that carry no other links and are in no loop, (nl,) bool."""
     floating = np.array([joint == "floating" for joint in topology.joints], bool)
     tied = [*topology.parents, *(end for loop in topology.loops for end in (loop.a, loop.b))]
     return floating & ~np.isin(np.arange(topology.n_links), tied)
 
 
 def impulses_from(model: Model, there: Array, q: Array, impulses: Array) -> Array:
-    """Impulses (..., nv) that hold at the coordinates `there`, as `exact` takes them in a step from q: with the same
-    moment about the centres of mass of free bodies."""
+    """Convert impulses (..., nv) at the coordinates `there` to those that `exact` takes in a step from q.
+
+    They have the same moment about the centres of mass of free bodies.
+    """
     free = free_bodies(model.topology)
     if not free.any():
         return impulses
@@ -110,7 +112,7 @@ def _flies(forest: Forest, model: Model, control: Array | None, links: list[int]
 def _flight(
     forest: Forest, model: Model, state: State, h: Step, impulses: Array | None, links: list[int]
 ) -> tuple[Columns, Columns]:
-    """q and v of these free bodies after a flight."""
+    """Return q and v of these free bodies after a flight."""
     q, v = _columns(forest, state.q, state.v, links)
     start = forest.topology.v_start
     p = [forest.rows(impulses, 1, [start[i] + k for i in links]) for k in range(6)] if impulses is not None else None
@@ -133,7 +135,7 @@ def _fly(q, v, p, mass, com, inertia, gravity, h):
 
 
 def _columns(forest: Forest, q: Array, v: Array, links: list[int]) -> tuple[Columns, Columns]:
-    """Their coordinates and velocities."""
+    """Return the coordinates and velocities of these links."""
     topology = forest.topology
     return (
         [forest.rows(q, 1, [topology.q_start[i] + k for i in links]) for k in range(7)],
@@ -142,7 +144,7 @@ def _columns(forest: Forest, q: Array, v: Array, links: list[int]) -> tuple[Colu
 
 
 def _put(forest: Forest, state: State, q: Columns, v: Columns, links: list[int]) -> State:
-    """The state with these bodies' coordinates and velocities put in."""
+    """Return the state with the coordinates and velocities of these links replaced."""
 
     def put(x: Array, columns: Columns, start: tuple[int, ...]) -> Array:
         shape = (*(() if len(links) == 1 else (len(links),)), *forest.batch)
@@ -165,13 +167,13 @@ def _put(forest: Forest, state: State, q: Columns, v: Columns, links: list[int])
 
 
 class Given(NamedTuple):
-    """What stays the same in all parts of a step.
+    """Values that are the same in all parts of a step.
 
     arm: (..., nl, 3) from the origins of free bodies to their centres of mass, else 0, in the links' frames [m]; None:
-    there are no free bodies.
-    forces: (*batch, nv) constant over the step, about the centres of mass [N m, N]; None: there are none.
+        there are no free bodies.
+    forces: (*batch, nv) forces constant over the step, about the centres of mass [N m, N]; None: there are none.
     h: () or (*batch) length of a part [s].
-    parts: () or (*batch); None: one.
+    parts: () or (*batch) number of parts; None: one.
     """
 
     model: Model
@@ -191,7 +193,7 @@ def _step(
     free: np.ndarray,
     flies: Array | None = None,
 ) -> State:
-    """One step by Runge-Kutta.  flies: of the free bodies, those whose result is not used."""
+    """Take one step by Runge-Kutta.  flies: free bodies whose result is not used."""
     parts = _parts(model, state, h, free, flies)
     arm = jnp.where(free[:, None], model.com, 0) if free.any() else None
     if impulses is not None:
@@ -204,7 +206,7 @@ def _step(
 
 
 def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array | None) -> Array | None:
-    """Number of parts of a step, () or (*batch); None if nothing can rotate about all axes."""
+    """Return the number of parts of a step, () or (*batch); None if nothing can rotate about all axes."""
     state, h = stop_gradient((state, h))
     rates, trees = [], trees_of(model.topology).of_link
     tied = {trees[end] for loop in model.topology.loops for end in (loop.a, loop.b) if end >= 0}
@@ -227,7 +229,7 @@ def _has_parts_left(given: Given, carry: tuple[Array, State]) -> Array:
 
 
 def _part(given: Given, carry: tuple[Array, State]) -> tuple[Array, State]:
-    """One part of the lanes that have some left."""
+    """Take one part in lanes that have parts left."""
     model, arm, control, forces, h, parts = given
     k, state = carry
     centered = model if arm is None else model.replace(com=model.com - arm)
@@ -260,7 +262,7 @@ def _recenter(q, impulse, arm):
 
 
 def _shift_origins(model: Model, state: State, arm: Array) -> State:
-    """The state with the origin of each floating link moved by `arm` (..., nl, 3), given in the link's frame."""
+    """Return the state with the origin of each floating link moved by `arm` (..., nl, 3), given in its frame."""
     forest = Forest.of(model, q=state.q, v=state.v)
     recentered = []
     for group in forest.groups:
@@ -271,7 +273,7 @@ def _shift_origins(model: Model, state: State, arm: Array) -> State:
 
 
 def _about_centers(model: Model, q: Array, arm: Array, impulses: Array) -> Array:
-    """Impulses, or forces, given about the origins, taken about points `arm` (..., nl, 3) away in the links' frames."""
+    """Convert impulses or forces about the origins to those about points at `arm` (..., nl, 3) in the links' frames."""
     forest = Forest.of(model, q=q, impulses=impulses)
     taken = []
     for group in forest.groups:

@@ -1,15 +1,15 @@
 """Free flight: the centre of mass on a parabola, the rotation from the angular momentum, both without step error.
 
-About the centre of mass the angular momentum is known at all times: L = L0 + P t/h under a constant moment, of angular
+The angular momentum about the centre of mass is known at all times: L = L0 + P t/h under a constant moment with angular
 impulse P over the step, and constant without. Only the attitude R has to be integrated (Hairer, Lubich, Wanner 2006,
 section VII.5): R' = [w] R with w = R J^-1 R^T L. Let J^-1 = a + B, a its middle eigenvalue, and M = L0 + P/2. Then
 
     R(t) = exp(t a M) Q(t),   Q' = [Q B Q^T (M + s) + a s] Q,   s = exp(-t a M) P (t/h - 1/2)
 
-The first factor is closed form. Where nothing acts, Q stays what it is if three moments are equal, and turns evenly if
-two are (the symmetric top). Q is integrated as a quaternion, by Cooper and Verner's method of order 8 (Hairer, Norsett,
-Wanner 1993, section II.5), in as many passes as leave no error but rounding: none for a ball, one where Q turns by less
-than 0.06 rad in the step, and so on. There are no cases, and nothing is divided by differences of moments.
+The first factor has a closed form. Without a moment, Q is constant if three moments of inertia are equal, and turns
+uniformly if two are (the symmetric top). Q is integrated as a quaternion, by Cooper and Verner's method of order 8
+(Hairer, Norsett, Wanner 1993, section II.5). The number of passes leaves only rounding error: none for a ball, one if Q
+turns by less than 0.06 rad in the step, and so on. There are no cases, and no division by differences of moments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ...engine.algebra.zero import ZERO
 
 S = math.sqrt(21)
 NODES = (0.0, 1 / 2, (7 + S) / 14, (7 - S) / 14, 1.0)
-NODE = (0, 1, 1, 2, 2, 1, 3, 3, 1, 2, 4)  # of each stage
+NODE = (0, 1, 1, 2, 2, 1, 3, 3, 1, 2, 4)  # index of each stage's node
 STAGES = (
     (),
     (1 / 2,),
@@ -49,15 +49,15 @@ STAGES = (
 )  # fmt: skip
 WEIGHTS = (1 / 20, 0, 0, 0, 0, 0, 0, 49 / 180, 16 / 45, 49 / 180, 1 / 20)
 
-# the error of a pass of x radians is 1.4e-5 x^9: so long ones leave 3e-16 in double and 3e-8 in single precision
-LONGEST_PASS = {8: 0.0625, 4: 0.5}  # [rad], by the bytes of a number
-MOST_PASSES = 256  # in one step; beyond them passes grow longer
+# the error of a pass of x radians is 1.4e-5 x^9: the longest leave 3e-16 in double and 3e-8 in single precision
+LONGEST_PASS = {8: 0.0625, 4: 0.5}  # [rad], by bytes per number
+MOST_PASSES = 256  # passes in one step; with this number, passes grow longer
 
 
 class Body(NamedTuple):
     """A free body, or several side by side; world axes. All components broadcast to one shape.
 
-    attitude: of the body's axes in the world.
+    attitude: rotation from the body's axes to the world.
     w: angular velocity [rad/s].
     center: centre of mass [m].
     u: its velocity [m/s].
@@ -87,7 +87,7 @@ class Spin(NamedTuple):
 
 
 def fly_body(body: Body, mass: Array, inertia: Sym3, gravity: Vec3, moment: Vec3, push: Vec3, h: Scalar) -> Body:
-    """The body after a step of length h [s].
+    """Return the body after a step of length h [s].
 
     inertia: about the centre of mass, in the body's axes [kg m^2].  gravity [m/s^2].
     moment, push: angular impulse about the centre of mass and impulse, spread over the step, world axes [N m s, N s].
@@ -96,7 +96,7 @@ def fly_body(body: Body, mass: Array, inertia: Sym3, gravity: Vec3, moment: Vec3
     center, u = body.center + (body.u + gained * 0.5) * h, body.u + gained
 
     inverse = inertia.inverse()
-    # of J: its two larger moments are alike, those of J^-1 may be a needle's, which leaves no digit of the middle one
+    # by J: its two larger moments are similar; J^-1 of a needle would leave no digit of the middle eigenvalue
     a = 1 / _middle(stop_gradient(inertia))
     B, j = _less(inverse, a), (inertia.xx + inertia.yy + inertia.zz) / 3
     L = body.w * j + _apply_in_world(body.attitude, _less(inertia, j), body.w)
@@ -104,18 +104,18 @@ def fly_body(body: Body, mass: Array, inertia: Sym3, gravity: Vec3, moment: Vec3
     spin = Spin(a * h, B * h, M, moment, _passes(*stop_gradient((a * h, B * h, body.attitude, L, moment))))
     rest = _attitude_at_end(spin, body.attitude)
     attitude = (Quat.exp(M * spin.a) * rest).to_unit()
-    # as a change, so that what turns evenly keeps its bits
+    # as a change, so that uniform rotation is exact to the last bit
     w = body.w + moment * a + (_apply_in_world(attitude, B, L + moment) - _apply_in_world(body.attitude, B, L))
     return Body(attitude, w, center, u)
 
 
 def _less(x: Sym3, a: Scalar) -> Sym3:
-    """X - a."""
+    """Return X - a."""
     return Sym3(x.xx - a, x.yy - a, x.zz - a, x.xy, x.xz, x.yz)
 
 
 def _middle(x: Sym3) -> Scalar:
-    """The middle eigenvalue (Smith 1961)."""
+    """Return the middle eigenvalue (Smith 1961)."""
     third = (x.xx + x.yy + x.zz) / 3
     rest = _less(x, third)
     p = jnp.sqrt(_square(rest) / 6)
@@ -126,42 +126,44 @@ def _middle(x: Sym3) -> Scalar:
 
 
 def _square(x: Sym3) -> Scalar:
-    """The sum of the squares of the eigenvalues."""
+    """Return the sum of the squares of the eigenvalues."""
     return x.xx * x.xx + x.yy * x.yy + x.zz * x.zz + 2 * (x.xy * x.xy + x.xz * x.xz + x.yz * x.yz)
 
 
 def _apply_in_world(attitude: Quat, x: Sym3, v: Vec3) -> Vec3:
-    """R X R^T v."""
+    """Return R X R^T v."""
     return attitude.rotate(x @ attitude.conjugate().rotate(v))
 
 
 def _passes(a: Scalar, B: Sym3, attitude: Quat, L: Vec3, P: Vec3) -> Array:
-    """Number of passes that leave no error but rounding, by the largest angle that Q can turn by in the step.
+    """Return the number of passes that leave only rounding error, from the largest possible turn of Q in the step.
 
-    Let b and c be B's eigenvalues, the third is 0, and x, y the components of L along their axes. b x^2 + c y^2 = L B L
-    is conserved, and b c <= 0, so that (b x)^2 + (c y)^2 <= |B| |L B L| + 2 |b c| L^2.
+    B's eigenvalues are b, c and 0, and x, y are the components of L along the axes of b and c. b x^2 + c y^2 = L B L is
+    conserved, and b c <= 0, so (b x)^2 + (c y)^2 <= |B| |L B L| + 2 |b c| L^2.
     """
     square, trace, eps = _square(B), B.xx + B.yy + B.zz, jnp.finfo(L.x.dtype).eps
     norm = jnp.sqrt(square)
-    norm = jnp.where(norm > 16 * eps * jnp.abs(a), norm, 0)  # of a ball: rounding
+    norm = jnp.where(norm > 16 * eps * jnp.abs(a), norm, 0)  # that of a ball is rounding error
     gain = jnp.sqrt(P.dot(P))
     most = jnp.sqrt(L.dot(L)) + gain
     kept = jnp.abs(L.dot(_apply_in_world(attitude, B, L))) + 2 * norm * gain * most
     products = jnp.where(norm > 0, jnp.maximum(square - trace * trace, 0), 0)
     angle = jnp.sqrt(norm * kept + products * most * most) + jnp.abs(a) * gain * 0.5
     count = jnp.clip(jnp.ceil(angle / LONGEST_PASS[angle.dtype.itemsize]), 0, MOST_PASSES)
-    return jnp.where(angle > 0, count, 0).astype(jnp.int32)  # none where it is not a number
+    return jnp.where(angle > 0, count, 0).astype(jnp.int32)  # 0 if the angle is NaN
 
 
 @jax.custom_jvp
 def _attitude_at_end(spin: Spin, attitude: Quat) -> Quat:
-    """Q at the step's end."""
+    """Return Q at the end of the step."""
     return _integrate_attitude(_pass, spin, attitude)
 
 
 def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
-    """A ball makes no pass, but its moments may change to others: in derivatives all make one at least. There stages
-    are a loop, too: written out, they take minutes to compile once they are differentiated in reverse."""
+    """Compute the derivative with at least one pass, also for a ball, whose moments may be varied.
+
+    The stages are a loop here: written out, they would take minutes to compile in reverse mode.
+    """
 
     def one_at_least(spin: Spin, attitude: Quat) -> Quat:
         return _integrate_attitude(_short_pass, spin._replace(passes=jnp.maximum(spin.passes, 1)), attitude)
@@ -184,7 +186,7 @@ def _has_passes_left(spin: Spin, carry: tuple[Array, Array]) -> Array:
 
 
 def _pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-    """One pass of the bodies that have some left; q (4, ...)."""
+    """Take one pass of the bodies that have passes left; q (4, ...)."""
     k, q = carry
     dt, s = _moments(spin, k, q)
     slopes: list[Array] = []
@@ -194,7 +196,7 @@ def _pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _short_pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-    """`_pass` as a shorter program, which runs longer."""
+    """Take one pass as `_pass` does, by a shorter and slower program."""
     k, q = carry
     dt, s = _moments(spin, k, q)
     ones, n = (1,) * q.ndim, len(STAGES)
@@ -211,7 +213,7 @@ def _short_pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _moments(spin: Spin, k: Array, q: Array) -> tuple[Array, Array]:
-    """Length of a pass, as a part of the step, and s at its nodes (5, 3, ...)."""
+    """Return the length of a pass, as a part of the step, and s at its nodes (5, 3, ...)."""
     dt = 1 / jnp.maximum(spin.passes, 1).astype(q.dtype)
     t = (k.astype(q.dtype) + jnp.asarray(NODES, q.dtype).reshape(-1, *(1,) * (q.ndim - 1))) * dt
     s = Quat.exp(spin.M * (-spin.a * t)).rotate(spin.P) * (t - 0.5)
@@ -219,7 +221,10 @@ def _moments(spin: Spin, k: Array, q: Array) -> tuple[Array, Array]:
 
 
 def _slope(spin: Spin, q: Array, at: Array) -> Array:
-    """dQ/dt (4, ...). Stages are off the unit sphere: B sees them on it, as a thin rod's answers to any shear."""
+    """Return dQ/dt (4, ...).
+
+    Stages are off the unit sphere. They are normalized for B, since that of a thin rod is sensitive to any shear.
+    """
     attitude, s = Quat(*q), Vec3(*at)
     rate = _apply_in_world(attitude.to_unit(), spin.B, spin.M + s) + s * spin.a
     d = Quat.of(ZERO, rate * 0.5) * attitude

@@ -17,20 +17,20 @@ Step = Array | float
 
 
 class Drive(NamedTuple):
-    """Motor commands and forces from outside, constant over a step; None if there are none.
+    """Motor commands and external forces, constant over a step; None if there are none.
 
-    motors: (*batch, nv) the command to the motors; None: their targets.
-    forces: (*batch, nv) along the degrees of freedom [N m, N].
+    motors: (*batch, nv) motor commands; None: the motors' targets.
+    forces: (*batch, nv) external forces along the degrees of freedom [N m, N].
     """
 
     motors: Any = None
     forces: Any = None
 
     def impulses(self, h: Step, others: Array | None = None) -> Array | None:
-        """Impulses of the forces over a step of length h [s], plus `others` (*batch, nv) [N m s, N s].
+        """Return the impulses of the forces over a step of length h [s], plus `others` (*batch, nv) [N m s, N s].
 
-        Schemes spread both alike. On a free body they are a constant force and a constant moment about its centre of
-        mass, in world axes, however it rotates.
+        Schemes spread both over the step. On a free body they are a constant force and a constant moment about its
+        centre of mass, in world axes, for any rotation.
         """
         if self.forces is None:
             return others
@@ -41,9 +41,9 @@ class Drive(NamedTuple):
 def acceleration(
     model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None
 ) -> Array:
-    """dv/dt (..., nv).
+    """Return dv/dt (..., nv).
 
-    control: (..., nv) the command to the motors, held over the step; None: their targets.
+    control: (..., nv) motor commands, held over the step; None: the motors' targets.
     impulses: (..., nv) joint-space impulses of the step [N m s, N s], acting as the constant force impulses/h.
     """
     tau = joint_forces(model, state, control)
@@ -53,12 +53,12 @@ def acceleration(
 
 
 def joint_forces(model: Model, state: State, control: Array | None = None) -> Array:
-    """Springs, damping and motors, of joints and of loops (..., nv)."""
+    """Return the forces of springs, damping and motors, of joints and of loops (..., nv)."""
     q, v = state.q, state.v
     tau = passive_forces(model, q, v) + motor_forces(model, q, v, control)
     return tau + loop_forces(model, q, v, state.t) if model.topology.loops else tau
 
 
 def column(h: Step) -> Step:
-    """A step per lane, ready to multiply (..., nv)."""
+    """Return a step per lane in a shape that multiplies (..., nv)."""
     return h if jnp.ndim(h) == 0 else jnp.asarray(h)[..., None]

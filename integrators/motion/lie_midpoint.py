@@ -3,9 +3,9 @@
     v1 = v0 + h a(q_m, v_m),  q1 = q0 exp(h v_m),  v_m = (v0 + v1)/2,  q_m = q0 exp(h v_m / 2)
 
 The scheme is its own inverse under h -> -h (Hairer, Lubich, Wanner 2006, chapter V), so energy errors do not
-drift. The implicit equation is solved by a fixed number of fixed-point sweeps: each gains a factor of
-about h times the rate of the motion. Keep that product below about 1/2: beyond it the sweeps end too soon
-and the energy does drift.
+drift. The implicit equation is solved by a fixed number of fixed-point sweeps. Each reduces the error by a factor of
+about h times the rate of the motion. Keep that product below about 1/2: with a larger one the sweeps end before they
+converge, and the energy drifts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SWEEPS = 8
 def lie_midpoint(
     model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None
 ) -> State:
-    """One step of length h [s]; order 2, symmetric."""
+    """Take one step of length h [s]; order 2, symmetric."""
 
     def sweep(_: int, v_end: Array) -> Array:
         v_mid = (state.v + v_end) / 2

@@ -18,19 +18,19 @@ from ...engine.model import Model
 from ...engine.state import State
 from .forces import Step, acceleration, column
 
-REACH = (0.0, 1 / 2, 1 / 2, 1.0)  # how far along the last slope each stage looks
+REACH = (0.0, 1 / 2, 1 / 2, 1.0)  # distance of each stage along the last slope, in steps
 WEIGHT = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 
 Slopes = tuple[Array, Array]
 
 
 def rk4(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
-    """One step of length h [s]; order 4."""
+    """Take one step of length h [s]; order 4."""
     return classical(model, state, h, lambda now: acceleration(model, now, h, control, impulses))
 
 
 def classical(model: Model, state: State, h: Step, accelerate: Callable[[State], Array]) -> State:
-    """One step of length h [s] under dv/dt = accelerate(state)."""
+    """Take one step of length h [s] under dv/dt = accelerate(state)."""
     dt = column(h)
 
     def stage(carry: tuple[Slopes, Slopes], coefficients: tuple[Array, Array]) -> tuple[tuple[Slopes, Slopes], None]:

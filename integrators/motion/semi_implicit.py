@@ -1,6 +1,6 @@
 """Semi-implicit Euler: velocities first, then positions with the new velocities. For games.
 
-Symplectic where the mass matrix is constant, as for points and spheres; on trees its energy drifts.
+The scheme is symplectic if the mass matrix is constant, as for points and spheres; on trees its energy drifts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ from .forces import Step, acceleration, column
 def semi_implicit(
     model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None
 ) -> State:
-    """One step of length h [s]; order 1."""
+    """Take one step of length h [s]; order 1."""
     v = state.v + acceleration(model, state, h, control, impulses) * column(h)
     return State(integrate_q(model, state.q, v, h), v, state.t + h)

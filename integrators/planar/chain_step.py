@@ -1,4 +1,4 @@
-"""One step of a planar chain: what a tick solves for, and the state it leads to.
+"""One step of a planar chain: the unknowns of a tick, and the state that it leads to.
 
 - If a hold has just caught: the stop, and the change of all velocities (Z1 to Z3, section 7.1).
 - If the accelerations of the state are unknown: the accelerations.
@@ -39,7 +39,7 @@ class ChainProposal(NamedTuple):
 
     stopping: (*batch) whether the solve is for a stop.
     stepping: (*batch) whether it is for a step; if neither, for accelerations.
-    h: (*batch) length of the step, else 0 [s].
+    h: (*batch) length of the step; 0 if there is none [s].
     catching: holds that catch at its end.
     meets: see `Crossings`.
     tried, link: the state at its end.
@@ -66,7 +66,7 @@ def propose_chain_step(
     now = lane.now
     stopping = lane.striking.any()
     stepping = lane.known & ~stopping & ~lane.done
-    # how far
+    # length of the step
     left, rounding = lane.clock.left, 16 * jnp.finfo(lane.h.dtype).eps
     wanted = jnp.where(lane.h >= left * (1 - rounding), left, lane.h)
     meets = crossings(rows, now, lane.a, links(rows, now.x, now.v), wanted, turning)
@@ -74,7 +74,7 @@ def propose_chain_step(
     eventful = stepping & (first <= wanted) & ~meets.lost
     h = jnp.where(stepping, jnp.where(eventful, first, wanted), 0)
     catching = meets.at.below(first * (1 + rounding)).only(eventful)
-    # where to, and what happens there
+    # state and events at its end
     tried = state_after(now, lane.a, h)
     link = links(rows, tried.x, tried.v)
     demand = select(stopping, stop(rows, link, tried), pull(rows, link, tried, drive, bounds.settle))

@@ -1,8 +1,8 @@
-"""Time at which a joint runs into a ground, or an angle into its limit: Wawrzynski (2005), sections 7.1 and 12.1.
+"""Time at which a joint hits a ground, or an angle its limit: Wawrzynski (2005), sections 7.1 and 12.1.
 
-Accelerations are constant on the way, so a joint's way is a parabola and the time of its impact a root of a quadratic.
-Departure: it is found before the step is made, from where the step begins, instead of after it and from its end; the
-parabola is the same. An angle is no parabola: the report's root is where a search for the true one begins.
+Accelerations are constant in a step, so a joint moves on a parabola and its time of impact is a root of a quadratic.
+Difference: it is found before the step, from its start, instead of after it and from its end; the parabola is the same.
+An angle is no parabola: the search for its root starts from the report's root.
 """
 
 from __future__ import annotations
@@ -20,12 +20,17 @@ from ...engine.planar.links import Links, Rows, only, shift_rows
 from ...engine.planar.model import OPEN
 from .lane import Holds
 
-CORRECTIONS = 4  # of an angle's time, each with twice the digits
+CORRECTIONS = 4  # Newton steps for an angle's time, each with twice the digits
 
 
 class Crossings(NamedTuple):
-    """at: times from now [s], infinite for never.  ground: the ground each joint meets.  side: the limit each angle
-    meets, 1 or -1.  lost: (*batch) whether an angle passes its limit within the step at an unknown time."""
+    """The next crossings.
+
+    at: times from now [s], infinite for never.
+    ground: the ground that each joint meets.
+    side: the limit that each angle meets, 1 or -1.
+    lost: (*batch) whether an angle passes its limit within the step at an unknown time.
+    """
 
     at: Holds
     ground: Array
@@ -34,8 +39,10 @@ class Crossings(NamedTuple):
 
 
 def falling(gap: Array, rate: Array, a: Array) -> Array:
-    """The first time from now on at which gap + rate t + a t^2/2 is zero and decreases; 0 where gap is below zero and
-    does not grow, infinite for never."""
+    """Return the first time t >= 0 at which gap + rate t + a t^2/2 is zero and decreases, infinite for never.
+
+    A negative gap counts as zero.
+    """
     gap = jnp.maximum(gap, 0)
     square = rate**2 - 2 * a * gap
     root = jnp.sqrt(jnp.where(square > 0, square, 0))
@@ -47,7 +54,7 @@ def falling(gap: Array, rate: Array, a: Array) -> Array:
 
 
 def grounds(rows: Rows, now: Posture, a: Vec2) -> tuple[Array, Array]:
-    """Time at which each joint meets a ground [s], and which ground."""
+    """Return the time at which each joint meets a ground [s], and the ground."""
     at = jnp.full(rows.mass.shape, jnp.inf, rows.mass.dtype)
     number = jnp.full(rows.mass.shape, -1, jnp.int32)
     may = rows.there & ~rows.guided & (now.stuck < 0)
@@ -59,7 +66,7 @@ def grounds(rows: Rows, now: Posture, a: Vec2) -> tuple[Array, Array]:
 
 
 def state_after(now: Posture, a: Vec2, h: Array) -> Posture:
-    """The state after a time h (*batch) with these accelerations (section 3, step 3)."""
+    """Return the state after a time h (*batch) with these accelerations (section 3, step 3)."""
     return now._replace(x=now.x + now.v * h + a * (0.5 * h**2), v=now.v + a * h)
 
 
@@ -71,44 +78,44 @@ class Parabola(NamedTuple):
     c: Vec2
 
     def at(self, t: Array) -> tuple[Vec2, Vec2]:
-        """It, and its rate, each row at its own time t."""
+        """Return the vector and its rate, each row at its own time t."""
         return self.d + self.w * t + self.c * (0.5 * t**2), self.w + self.c * t
 
     def before(self, world: float) -> Parabola:
-        """The row before each; for the first one (world, 0)."""
+        """Return the row before each; for the first one (world, 0)."""
         d, w, c = (shift_rows(x, -1) for x in self)
         return Parabola(Vec2(d.x.at[0].set(world), d.y), w, c)
 
 
 def bends(rows: Rows, now: Posture, a: Vec2) -> tuple[Parabola, Parabola]:
-    """The links before and behind each joint; before joint 0 the x axis."""
+    """Return the links before and behind each joint; before joint 0 the x axis."""
     behind = Parabola(*(only(rows.linked, shift_rows(x, 1) - x) for x in (now.x, now.v, a)))
     return behind.before(1.0), behind
 
 
 @fence
 def angle(ways: tuple[Parabola, Parabola], t: Array) -> tuple[Array, Array]:
-    """Each joint's angle in (-pi, pi] and its rate, each at its own time t [rad, rad/s]."""
+    """Return each joint's angle in (-pi, pi] and its rate, each at its own time t [rad, rad/s]."""
     (d, w), (e, u) = (way.at(t) for way in ways)
     square = tuple(jnp.where(x.dot(x) > 0, x.dot(x), 1) for x in (d, e))
     return jnp.arctan2(d.cross(e), d.dot(e)), e.cross(u) / square[1] - d.cross(w) / square[0]
 
 
 def past(rows: Rows, side: Any, angle: Array) -> Array:
-    """Excess of each angle over its upper (1) or lower (-1) limit [rad]; minus infinity where there is none."""
+    """Return the excess of each angle over its upper (1) or lower (-1) limit [rad]; minus infinity without a limit."""
     return side * (about_middle(rows, angle) - jnp.where(side > 0, rows.upper, rows.lower))
 
 
 @fence
 def newton_step(angle: Array, rate: Array, t: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
-    """A time at which the angle is nearer to `level` beyond its limit, in [0, h]: Newton's."""
+    """Return a better time in [0, h] at which the angle is `level` beyond its limit, by one Newton step."""
     closing = side * rate
     over = jnp.where(closing > 0, past(rows, side, angle) - level, 0)
     return jnp.clip(t - over / jnp.where(closing > 0, closing, 1), 0, h)
 
 
 def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Array, Array, Array]:
-    """Time at which each angle meets a limit within h (*batch) [s], the side, and whether some time was not found."""
+    """Return when each angle meets a limit within h (*batch) [s], the side, and whether some time was not found."""
     ways = bends(rows, now, a)
     zero = jnp.zeros_like(rows.mass)
     (first, rate), last = angle(ways, zero), angle(ways, zero + h)[0]
@@ -116,7 +123,7 @@ def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Ar
     at, side, lost = zero + jnp.inf, jnp.zeros(zero.shape, jnp.int32), zero > 0
     for sign in (1, -1):
         start, end = past(rows, sign, first), past(rows, sign, last)
-        level = jnp.maximum(start, 0)  # an angle that was held may stand beyond its limit by a rounding
+        level = jnp.maximum(start, 0)  # an angle that was held may be beyond its limit by rounding error
         near = (now.shut == OPEN) & (jnp.abs(start) < jnp.pi / 2)
         beyond = near & (end > level)
         guess = jnp.where(near, falling(-start, -sign * rate, -sign * alpha), jnp.inf)
@@ -131,7 +138,7 @@ def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Ar
 def find_crossing(
     ways: tuple[Parabola, Parabola], guess: Array, h: Array, rows: Rows, level: Array, side: Any
 ) -> Array:
-    """The time in [0, h] at which each angle is `level` beyond its limit, infinite where it was not found (Newton)."""
+    """Find the time in [0, h] at which each angle is `level` beyond its limit; infinite if not found (Newton)."""
     t = jnp.minimum(guess, h)
     for _ in range(CORRECTIONS):
         t = newton_step(*angle(ways, t), t, h, rows, level, side)
@@ -141,7 +148,7 @@ def find_crossing(
 
 
 def crossings(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array, turning: bool) -> Crossings:
-    """Crossings within h (*batch). The first one is always found, later ones may be missing."""
+    """Return the crossings within h (*batch). The first one is always found, later ones may be missing."""
     at, ground = grounds(rows, now, a)
     if not turning:
         never, none = jnp.full_like(at, jnp.inf), jnp.zeros_like(ground)

@@ -4,9 +4,9 @@ and rattling.
 A joint that sticks in a ground is released when the ground would have to pull it, an angle at a limit when the limit
 would have to pull. Only the hold that pulls hardest is released, since the forces of the others may change then.
 
-Release and catch may repeat for ever: at one instant (scraping: no set of holds agrees with the forces) or faster and
+Release and catch may repeat forever: at one instant (scraping: no set of holds agrees with the forces) or faster and
 faster (rattling). The remedy is the report's: a hold that was released too often in quick succession is kept. Releases
-count from the last quiet step, one that ends in no event and is not short, or from the last frame.
+count from the last frame or the last quiet step, one that ends without an event and is not short.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Releases(NamedTuple):
 
 
 def pull_forces(rows: Rows, p: ChainProposal) -> Holds:
-    """Force with which each hold pulls, 0 if it pushes or is open (n, *batch) [N, in a stop N s]."""
+    """Return the force with which each hold pulls, 0 if it pushes or is open (n, *batch) [N, in a stop N s]."""
     stuck = jnp.zeros_like(rows.mass)
     for k in range(len(rows.ground.x)):
         stuck = jnp.where(p.tried.stuck == k, -p.reaction.dot(rows.normal[k]), stuck)
@@ -58,7 +58,7 @@ def find_releases(rows: Rows, lane: ChainLane, p: ChainProposal) -> Releases:
     free = able.only(weary.below(0))
     most = free.most()
     loose = Holds(free.stuck >= most, free.shut >= most).only(most > 0)
-    # a hold that is kept is counted once, by letting go as it were once more
+    # a hold that is kept is counted only once: its number of releases is increased once more
     anew = able.above(0).only(Holds(lane.let_go.stuck == PATIENCE, lane.let_go.shut == PATIENCE))
     anew = anew.only(most <= 0)
     return Releases(loose, anew.number(), lane.let_go + ones(loose) + ones(anew))
@@ -69,7 +69,7 @@ def ones(flags: Holds) -> Holds:
 
 
 def release_holds(now: Posture, loose: Holds, p: ChainProposal) -> Posture:
-    """The state with a hold released and others caught."""
+    """Return the state with a hold released and others caught."""
     stuck, shut = jnp.where(loose.stuck, -1, now.stuck), jnp.where(loose.shut, OPEN, now.shut)
     stuck = jnp.where(p.catching.stuck, p.meets.ground, stuck)
     return now._replace(stuck=stuck, shut=jnp.where(p.catching.shut, p.meets.side, shut))

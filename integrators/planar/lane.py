@@ -1,4 +1,4 @@
-"""Lanes of planar chains: what a tick hands on to the next, for one chain or many side by side; leaves (n, *batch)."""
+"""Lanes of planar chains: the data that a tick passes to the next, for one chain or many; leaves (n, *batch)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..clock import Clock, Frames, start_clock
 class Holds(NamedTuple):
     """A flag or number for each hold of each joint, (n, *batch).
 
-    stuck: for the ground that the joint may stick in.
-    shut: for the limits of its angle.
+    stuck: of the ground that the joint may stick in.
+    shut: of the limits of its angle.
     """
 
     stuck: Array
@@ -32,7 +32,7 @@ class Holds(NamedTuple):
         return jax.tree.map(lambda a, b: a | b, self, o)
 
     def only(self, yes: Any) -> Holds:
-        """These values where yes, else 0.  yes: (*batch), or one flag for each hold."""
+        """Return these values where yes, else 0.  yes: (*batch), or one flag for each hold."""
         yes = yes if isinstance(yes, Holds) else Holds(yes, yes)
         return jax.tree.map(lambda a, y: jnp.where(y, a, jnp.zeros_like(a)), self, yes)
 
@@ -40,7 +40,7 @@ class Holds(NamedTuple):
         return jax.tree.map(lambda a: a > x, self)
 
     def below(self, x: Any) -> Holds:
-        """The opposite of `above`."""
+        """Return the opposite of `above`."""
         return jax.tree.map(lambda a: a <= x, self)
 
     def any(self) -> Array:
@@ -48,15 +48,15 @@ class Holds(NamedTuple):
         return self.stuck.any(0) | self.shut.any(0)
 
     def least(self) -> Array:
-        """The least number of all holds, (*batch)."""
+        """Return the least number of all holds, (*batch)."""
         return jnp.minimum(self.stuck.min(0), self.shut.min(0))
 
     def most(self) -> Array:
-        """The largest number of all holds, (*batch)."""
+        """Return the largest number of all holds, (*batch)."""
         return jnp.maximum(self.stuck.max(0), self.shut.max(0))
 
     def number(self) -> Array:
-        """Number (*batch) of flags that are set."""
+        """Return the number (*batch) of flags that are set."""
         return self.stuck.sum(0, dtype=jnp.int32) + self.shut.sum(0, dtype=jnp.int32)
 
 
@@ -87,7 +87,7 @@ class ChainLane(NamedTuple):
     """The state of a run of chains between two ticks.
 
     now: the accepted state.
-    a: its accelerations, if `known` [m/s^2].
+    a: its accelerations, if known [m/s^2].
     known: (*batch) whether `a` is known.
     h: (*batch) the longest step to try [s].
     striking: holds that caught at this instant and are not stopped yet.
@@ -138,5 +138,5 @@ def first_lane(rows: Rows, state: ChainState, frames: Frames, max_dt: Array) -> 
 
 
 def select(yes: Array, new: Any, old: Any) -> Any:
-    """`new` in lanes where yes (*batch), else `old`: lanes are last."""
+    """Return `new` in lanes where yes (*batch), else `old`: lanes are last."""
     return jax.tree.map(lambda x, y: jnp.where(yes, x, y), new, old)

@@ -19,13 +19,13 @@ from ..recording import put
 from .lane import ChainLane
 from .tick import ChainImpact
 
-COLUMNS = (1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1)  # of `ChainEvents`, in its order
+COLUMNS = (1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1)  # columns of the fields of `ChainEvents`, in its order
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainEvents:
-    """The stops of a run in their order; arrays (..., E), of which the first `count` rows are real.
+    """The stops of a run in order; arrays (..., E), of which the first `count` rows are real.
 
     t: time [s].
     joint: the joint that struck, the first if several did at once.
@@ -81,7 +81,7 @@ class ChainRecord(NamedTuple):
 
 
 def new_record(state: ChainState, frames: int, max_events: int) -> ChainRecord:
-    """Empty buffers for `frames` frames and `max_events` stops."""
+    """Return empty buffers for `frames` frames and `max_events` stops."""
     batch, dtype = state.t.shape, state.x.dtype
     blank = jnp.full((*batch, frames, 6 * state.x.shape[-2] + 1), jnp.nan, dtype)
     none = jnp.zeros(batch, jnp.int32)
@@ -90,20 +90,20 @@ def new_record(state: ChainState, frames: int, max_events: int) -> ChainRecord:
 
 
 def record_first_frame(record: ChainRecord, lane: ChainLane) -> ChainRecord:
-    """The record with the lane's state as the first frame."""
+    """Return the record with the lane's state as the first frame."""
     first = jnp.zeros(lane.t.shape, jnp.int32)
     return record._replace(frames=put(record.frames, first, frame_row(lane), record.room[0]))
 
 
 def frame_row(lane: ChainLane) -> Array:
-    """Row (*batch, 6 n + 1) of `ChainRecord.frames`."""
+    """Return a row (*batch, 6 n + 1) of `ChainRecord.frames`."""
     x, v, stuck, shut = lane.now
     columns = [x.x, x.y, v.x, v.y, stuck.astype(x.x.dtype), shut.astype(x.x.dtype), lane.t[None]]
     return jnp.moveaxis(jnp.concatenate(columns), 0, -1)
 
 
 def record_tick(record: ChainRecord, rows: Rows, was: ChainLane, lane: ChainLane, struck: ChainImpact) -> ChainRecord:
-    """The record after a tick. A frame is written when it is reached, and again after stops at that very time."""
+    """Return the record after a tick. A frame is written when it is reached, and again after stops at that time."""
     slots, room = record.room
     written = (lane.clock.frame > was.clock.frame) | lane.at_frame
     frames = put(record.frames, jnp.where(written, lane.clock.frame - 1, slots), frame_row(lane), slots)
@@ -114,7 +114,7 @@ def record_tick(record: ChainRecord, rows: Rows, was: ChainLane, lane: ChainLane
 
 
 def event_row(rows: Rows, lane: ChainLane, struck: ChainImpact) -> Array:
-    """Row (*batch, 16) of `ChainRecord.rows`."""
+    """Return a row (*batch, 16) of `ChainRecord.rows`."""
     which, p, n = struck.which, struck.p, len(rows.mass)
     number = jnp.arange(n).reshape(n, *(1 for _ in lane.t.shape))
     joint = jnp.where(which.stuck | which.shut, number, n).min(0)
@@ -128,7 +128,7 @@ def event_row(rows: Rows, lane: ChainLane, struck: ChainImpact) -> Array:
     ground = jnp.where(at_ground, of(p.tried.stuck), -1)
     rate = of(joint_rates(p.link))
     before, place, push = (Vec2(of(a.x), of(a.y)) for a in (struck.before, p.tried.x, p.reaction))
-    by_world = p.response.torque[0]  # a torque from outside, where joint 0 is held at a limit
+    by_world = p.response.torque[0]  # an external torque if joint 0 is held at a limit
     columns = [
         lane.t,
         joint.astype(lane.t.dtype),
@@ -155,7 +155,7 @@ def kinetic(rows: Rows, v: Vec2) -> Array:
 
 
 def frames_of(record: ChainRecord, n: int) -> dict[str, Any]:
-    """t, x, v, stuck, shut of the frames; NaN (and -1, 0) in those that a lane did not reach."""
+    """Return t, x, v, stuck, shut of the frames; NaN (and -1, 0) in those that a lane did not reach."""
     *numbers, t = (record.frames[..., k * n : (k + 1) * n] for k in range(7))
     x, y, u, w, stuck, shut = numbers
     lost = jnp.isnan(t)

@@ -1,4 +1,4 @@
-"""Rollouts of planar chains: a state, or a batch of states, run forward, with every stop at its exact time."""
+"""Rollouts of planar chains: runs of a state, or a batch of states, with every stop at its exact time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .record import ChainEvents, ChainRecord, events_of, frames_of, new_record, 
 from .tick import ChainRules, tick
 
 SCHEMES = ("average", "constant")
-FIELDS = {"torque": 1, "force": 2, "acceleration": 2, "angular": 1}  # of ChainDrive, and their axes
+FIELDS = {"torque": 1, "force": 2, "acceleration": 2, "angular": 1}  # fields of ChainDrive, and their axes
 
 ChainControl = ChainDrive | Callable[[Chain, ChainState, Array], ChainDrive]
 
@@ -55,10 +55,15 @@ def _describe(run: ChainRollout) -> tuple[str, list[Row]]:
 class ChainRollout:
     """The record of a rollout of a chain; a batch adds one leading axis to every field.
 
-    t [s].  x, v [m, m/s].  stuck, shut: see `ChainState`. The first frame is
-    the state the rollout began with; frames that a lane did not reach are NaN.
-    events: every stop.  code: a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
-    state.
+    The first frame is the first state of the rollout. Frames that a lane did not reach are NaN.
+
+    t: time [s].
+    x, v: positions and velocities of the joints [m, m/s].
+    stuck, shut: see `ChainState`.
+    events: every stop.
+    code: a `carom.Code`; `why()` says it in words.
+    stats: statistics.
+    state: the last state.
     """
 
     t: Float[Array, "*batch frames"]
@@ -94,17 +99,17 @@ def chain_rollout(
     """Run a planar chain, or a batch of chains, for `duration` seconds.
 
     state: one chain, or a batch with one leading axis (`carom.tile`).  Any field of the model may be batched too.
-    frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides.
-    max_dt: longest step [s]. Stops are located in time whatever it is.
-    control: forces from outside: a ChainDrive for the whole run; one whose fields have a row for each interval
-        between frames, (frames - 1, ..., n); or a function (model, state, t) -> ChainDrive called every step.
-    scheme: "average", a step's velocity takes the mean of the accelerations at its ends (order two); "constant", those
-        at its beginning, as the report has it (order one).
+    frame_dt: time between recorded frames [s]; the last frame is at `duration` even if frame_dt does not divide it.
+    max_dt: longest step [s]. Stops are located in time for any max_dt.
+    control: external forces: a ChainDrive for the whole run; one whose fields have a row for each interval between
+        frames, (frames - 1, ..., n); or a function (model, state, t) -> ChainDrive called every step.
+    scheme: "average", the velocity of a step changes with the mean of the accelerations at its ends (order two);
+        "constant", with those at its start, as in the report (order one).
     settle: time constant with which links that rounding and finite steps have stretched, and angles at their limits,
-        are led back [s]. None: 5 max_dt, as the report proposes.
-    tolerance: a step is halved when a change of acceleration in it would change a velocity by more [m/s].
+        return [s]. None: 5 max_dt, as the report proposes.
+    tolerance: a step is halved if a change of acceleration in it would change a velocity by more [m/s].
     max_events: length of a lane's log of stops.
-    max_ticks: solves after which a lane is given up; None: 1000 a frame, and 20 for each of its longest steps.
+    max_ticks: solves after which a lane is stopped; None: 1000 per frame, and 20 for each of its longest steps.
     throw: raise if a lane fails, warn if one is less exact than it should be or its log is full. Otherwise, and always
         inside jit, look at `.code` and `.why()`.
     """
@@ -177,7 +182,7 @@ def run_chain(
     bounds: ChainBounds,
     max_ticks: Array,
 ) -> tuple[Ended, ChainRecord]:
-    """One chain, or lanes along one axis, until all are done. record: a new one."""
+    """Run one chain, or lanes along one axis, until all are done. record: a new one."""
     rows = rows_of(model, state.t.shape)
     start = first_lane(rows, state, frames, bounds.max_dt)
 
@@ -204,8 +209,10 @@ def _lanes(
     record: ChainRecord,
     *bounds: Any,
 ) -> tuple[Ended, ChainRecord]:
-    """`run_chain` of one chain or of a block of them, as a program of its own; drive and record with arrays of any
-    length, those of a block's record lane after lane."""
+    """Call `run_chain` for one chain or a block of them, as a separate program.
+
+    Arrays of drive and record may have any length; those of a block's record are lane after lane.
+    """
     drive, record = (jax.tree.map(_array, x, is_leaf=_is_open) for x in (drive, record))
     ended, record = run_chain(*static, model, state, drive, record, *bounds)
     return ended, _open_record(record)
@@ -214,8 +221,10 @@ def _lanes(
 def _over_lanes(
     static: Any, model: Chain, state: ChainState, drive: ChainDrive, record: ChainRecord, *bounds: Any
 ) -> tuple[Ended, ChainRecord]:
-    """One chain; or lanes, in blocks of as many as a vector holds, or one by one for a control that is a function: it
-    is of one chain."""
+    """Run one chain, or lanes in blocks that fill a vector.
+
+    With a control function, which takes one chain, lanes run one by one.
+    """
 
     def run(model: Chain, state: ChainState, drive: ChainDrive, record: ChainRecord) -> tuple[Ended, ChainRecord]:
         ended, record = _lanes(static, model, state, jax.tree.map(Open, drive), _open_record(record), *bounds)
@@ -232,7 +241,7 @@ def _over_lanes(
     own += [0 if jnp.ndim(x) else None for x in jax.tree.leaves(record)]
 
     def cut(x: Array, axis: int | None) -> Array:
-        """x (..., lanes, ...) as (blocks, ..., W, ...); behind the last lane come equal ones."""
+        """Return x (..., lanes, ...) as (blocks, ..., W, ...), with the last lane repeated."""
         if axis is None:
             return x
         if count < blocks * wide:
@@ -272,7 +281,7 @@ def _array(x: Any) -> Any:
 
 
 def current_drive(rows: Rows, model: Chain, lane: ChainLane, function: Any, drive: ChainDrive) -> DriveRows:
-    """The drive until the next state."""
+    """Return the drive until the next state."""
     if function is not None:
         return drive_rows(rows, function(model, state_of(lane.now, lane.t), lane.t))
     picked = {}
@@ -284,7 +293,7 @@ def current_drive(rows: Rows, model: Chain, lane: ChainLane, function: Any, driv
                 picked[name] = jax.lax.dynamic_index_in_dim(x, frame - 1, keepdims=False)
                 continue
             of_lane, own = x.ndim == 1 + lane.t.ndim + axes, x.shape[-axes:]
-            if lane_programs():  # of a block: x may be longer than is known
+            if lane_programs():  # a block: x may be longer than its static shape
                 rest = [jnp.int32(0)] * axes
                 at = [
                     (frame[i] - 1, jnp.int32(i), *rest) if of_lane else (frame[i] - 1, *rest) for i in range(len(frame))
@@ -298,7 +307,7 @@ def current_drive(rows: Rows, model: Chain, lane: ChainLane, function: Any, driv
 
 
 def per_interval(control: ChainDrive, intervals: int, state: ChainState) -> ChainDrive:
-    """Fields (intervals, ..., n) or (intervals, ..., n, 2) from what a user gives."""
+    """Return the fields as (intervals, ..., n) or (intervals, ..., n, 2), from those that a user gives."""
     lanes, n, found = state.t.shape, state.x.shape[-2], {}
     for name, axes in FIELDS.items():
         given = getattr(control, name)
@@ -319,7 +328,7 @@ def per_interval(control: ChainDrive, intervals: int, state: ChainState) -> Chai
 
 
 def broadcast(model: Chain, state: ChainState) -> ChainState:
-    """The state with one lane for each lane of the model."""
+    """Return the state with one lane for each lane of the model."""
     own = {name: np.ndim(value) - axes for name, value, axes in model.axes()}
     lanes = [np.shape(getattr(model, name))[:extra] for name, extra in own.items()]
     batch = jnp.broadcast_shapes(state.t.shape, state.x.shape[:-2], *lanes)

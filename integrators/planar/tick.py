@@ -1,11 +1,10 @@
-"""One tick of a planar chain: one solve of its recursion, whatever it is for.
+"""One tick of a planar chain: one solve of its recursion.
 
-A step whose accelerations change too much on the way is not taken: the lane stays where it is and tries half of it
-(section 12.2, "going back"). Whenever something that holds would have to pull, it lets go, and the next tick solves
-anew.
+A step whose accelerations change too much is not taken: the lane keeps its state and tries half the step (section 12.2,
+"going back"). If a hold would have to pull, it is released, and the next tick solves again.
 
-Departure: a step's velocity takes the mean of the accelerations at both its ends. They are known, and the order is two
-instead of one; the report takes those at its beginning (`scheme="constant"`).
+Difference: the velocity of a step changes with the mean of the accelerations at both its ends. They are known, and the
+order is two instead of one; the report takes those at its start (`scheme="constant"`).
 """
 
 from __future__ import annotations
@@ -24,21 +23,27 @@ from .chain_step import ChainBounds, ChainProposal, propose_chain_step
 from .holding import Releases, find_releases, release_holds
 from .lane import ChainLane, ChainStats, Holds, select
 
-SHORTEST = 2.0**-20  # of the longest step
-QUIET = 0.25  # of the longest step
+SHORTEST = 2.0**-20  # shortest step, as a part of the longest
+QUIET = 0.25  # shortest quiet step, as a part of the longest
 
 
 class ChainRules(NamedTuple):
-    """Static. scheme: "average" | "constant".  turning: whether angles may ever be held."""
+    """Static choices.  scheme: "average" | "constant".  turning: whether angles may be held."""
 
     scheme: str
     turning: bool
 
 
 class ChainVerdict(NamedTuple):
-    """All (*batch). accepted: whether the lane goes where it tried.  stopped: whether a stop was made.
-    back: whether half the step is tried next.  rough: whether a step was too long for its accelerations.
-    jump: the change of velocity that their change would have made [m/s].  finite: whether all numbers are."""
+    """The decision about a step, (*batch).
+
+    accepted: whether the step is accepted.
+    stopped: whether a stop was made.
+    back: whether half the step is tried next.
+    rough: whether a step was too long for its accelerations.
+    jump: the change of velocity that their change would have made [m/s].
+    finite: whether all numbers are finite.
+    """
 
     accepted: Array
     stopped: Array
@@ -67,7 +72,7 @@ class ChainImpact(NamedTuple):
 def tick(
     rules: ChainRules, rows: Rows, lane: ChainLane, drive: DriveRows, bounds: ChainBounds, frames: Frames
 ) -> tuple[ChainLane, ChainImpact]:
-    """The lane a tick later, and the stop that was made."""
+    """Return the lane a tick later, and the stop that was made."""
     p = propose_chain_step(rows, lane, drive, bounds, rules.turning)
     letting = find_releases(rows, lane, p)
     verdict = decide(lane, p, letting, bounds)
@@ -96,7 +101,7 @@ def decide(lane: ChainLane, p: ChainProposal, letting: Releases, bounds: ChainBo
 def advance_state(
     rules: ChainRules, lane: ChainLane, p: ChainProposal, letting: Releases, verdict: ChainVerdict
 ) -> Posture:
-    """The state at the end: after a step, or after a stop."""
+    """Return the state after the step or the stop."""
     v = p.tried.v
     if rules.scheme == "average":
         v = v + (p.response.a - lane.a) * (0.5 * p.h)
@@ -113,7 +118,7 @@ def advance_chain(
     bounds: ChainBounds,
     frames: Frames,
 ) -> ChainLane:
-    """The lane at the end of the step."""
+    """Return the lane at the end of the step."""
     clock, t = select(p.stepping, advance_clock(lane.clock, p.h, frames), (lane.clock, lane.t))
     framed = clock.frame > lane.clock.frame
     at_frame = framed | (lane.at_frame & p.stopping)
@@ -140,8 +145,7 @@ def shorter(h: Array, bounds: ChainBounds) -> Array:
 
 
 def is_felt(lane: ChainLane, p: ChainProposal) -> Array:
-    """Return whether a hold that caught had moved, beyond rounding, (*batch). A joint that lies still may be caught
-    again."""
+    """Return whether a hold that caught had moved, beyond rounding, (*batch). A resting joint may be caught again."""
     v, least = p.tried.v, jnp.finfo(p.h.dtype).eps
     square = v.dot(v)
     angular = (joint_rates(p.link) * p.link.l) ** 2
@@ -158,7 +162,7 @@ def update_stats(
     verdict: ChainVerdict,
     struck: ChainImpact,
 ) -> ChainLane:
-    """The lane with the statistics and codes of the tick added."""
+    """Return the lane with the statistics and codes of the tick added."""
     busy, c = ~lane.done, lane.stats
     kept = jnp.where(verdict.accepted, letting.kept, 0)
     rough = verdict.rough & ~verdict.back

@@ -1,1 +1,1 @@
-"""Readouts: what a run reports of the time between its frames, besides the states at them."""
+"""Readouts: quantities that a run reports for the time between frames, besides the states at frames."""

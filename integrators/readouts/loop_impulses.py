@@ -1,8 +1,7 @@
 """Impulses of loops on the links they tie: over a step, and at an instant of impacts.
 
-A step does not say what its loops handed over, and does not have to: their impulses are those that together with all
-else that acted explain the change of velocity, as nearly as any do in the metric of the masses. Those of redundant
-loops are the smallest that do.
+A step does not return the impulses of its loops. They are those that explain the change of velocity best in the metric
+of the masses, together with all others that acted; for redundant loops, the smallest ones that do.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from ..motion.forces import Drive, column, joint_forces
 def over_step(
     model: Model, midway: State, dv: Array, h: Array, drive: Drive, others: Array, locked: Array | None
 ) -> Array:
-    """Impulses (*batch, nl, 6) over a step: moment about each link's origin [N m s] and impulse [N s], world axes.
+    """Return impulses (*batch, nl, 6) of a step: moment about each link's origin and impulse, world axes [N m s, N s].
 
-    midway: the state in its middle.
+    midway: the state in the middle of the step.
     dv: (*batch, nv) change of velocity.
-    h: (*batch) its length [s]; 0 where there was none.
-    others: (*batch, nv) joint impulses of contacts and of what else is not a function of the state [N m s, N s].
+    h: (*batch) length of the step [s]; 0 in lanes without one.
+    others: (*batch, nv) joint impulses of contacts and all others that are no function of the state [N m s, N s].
     locked: (*batch, nv) joints that friction or a motor held; None: none.
     """
     part = column(jnp.where(h > 0, h, 1))
@@ -39,13 +38,13 @@ def over_step(
 
 
 def at_jump(model: Model, q: Array, dv: Array, impulses: ContactImpulses) -> Array:
-    """Impulses (*batch, nl, 6) at an instant, as in `over_step`.  model: without gravity.  dv: change of velocity."""
+    """Return impulses (*batch, nl, 6) at an instant, see `over_step`.  model: without gravity.  dv: velocity change."""
     still, t = jnp.zeros_like(dv), jnp.zeros(dv.shape[:-1], dv.dtype)
     force = multipliers(model, q, still, dv, along_joints(model, q, impulses))
     return loop_wrenches_on_links(model, q, still, t, force, False)
 
 
 def along_joints(model: Model, q: Array, impulses: ContactImpulses) -> Array:
-    """Joint impulses (*batch, nv) of contacts and limits [N m s, N s]."""
+    """Return the joint impulses (*batch, nv) of contacts and limits [N m s, N s]."""
     links = jnp.moveaxis(impulses.links, (0, 1), (-2, -1))
     return wrenches.joint_forces(model, q, links) + jnp.moveaxis(impulses.limits, 0, -1)

@@ -1,7 +1,7 @@
-"""The quantities that a run can report: each a sum over the steps and impacts between two frames.
+"""The quantities that a run can report, each a sum over the steps and impacts between two frames.
 
-Forces are reported as means over the time between two frames, of what acts smoothly; impulses are those of the impacts
-there. Both together are all that was handed over.
+Forces are means of the smooth forces over the time between two frames; impulses are sums over the impacts in it. Both
+together are the whole momentum that was transferred.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from .step_summary import StepSummary, VelocityJump, weightless
 
 
 class Quantity(NamedTuple):
-    """shape: of it, without lanes.  of: what a step adds to it, (*batch, *shape).  mean: whether it is reported as a
-    mean over time (a force), not as a sum (an impulse)."""
+    """A quantity that a run can report.
+
+    shape: its shape without lanes.
+    of: contribution of a step, (*batch, *shape).
+    mean: whether it is reported as a mean over time (a force), not as a sum (an impulse).
+    """
 
     shape: Callable[[Topology], tuple[int, ...]]
     of: Callable[[Model, StepSummary], Array]
@@ -38,7 +42,7 @@ def _pairs(topology: Topology) -> tuple[int, ...]:
 
 
 def lanes_first(x: Array) -> Array:
-    """x (n, k, *batch) as (*batch, n, k)."""
+    """Return x (n, k, *batch) as (*batch, n, k)."""
     return jnp.moveaxis(x, (0, 1), (-2, -1))
 
 
@@ -48,7 +52,7 @@ def _sum_jumps(step: StepSummary) -> ContactImpulses:
 
 
 def joint_forces(model: Model, step: StepSummary) -> Array:
-    """Mean wrench through each joint during the step, times its length: of the mean acceleration, midway."""
+    """Return the mean wrench through each joint in the step, times its length, by the mean acceleration, midway."""
     h = step.h[..., None]
     moves = h > 0
     part = jnp.where(moves, h, 1)
@@ -58,8 +62,10 @@ def joint_forces(model: Model, step: StepSummary) -> Array:
 
 
 def joint_impulse(model: Model, jump: VelocityJump) -> Array:
-    """Impulse (*batch, nl, 6) through each joint: what links beyond it need for their jump, less what contacts and
-    loops give."""
+    """Return the impulse (*batch, nl, 6) through each joint.
+
+    It is the impulse that links beyond it need for their jump, less those of contacts and loops.
+    """
     still = jnp.zeros_like(jump.dv)
     return joint_wrenches(weightless(model), jump.q, still, jump.dv, lanes_first(jump.impulses.links) + jump.loops)
 

@@ -1,4 +1,4 @@
-"""Reports: quantities that the user names, summed during a run, and as arrays at its end."""
+"""Reports: quantities named by the user, summed during a run and returned as arrays."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUMS = tuple(SENSORS)
 
 
 def reporting(rules: Rules, report: str | Sequence[str], topology: Topology) -> Rules:
-    """The rules of a run that reports these: all impacts are handed on, and all bodies go by one clock."""
+    """Return the rules of a run with this report: all impacts are recorded, and all bodies share one clock."""
     names = check_names(report, topology)
     if "sensors" in names:
         names = *(name for name in names if name != "sensors"), *(SUMS if summed_sensors(topology) else ())
@@ -47,7 +47,7 @@ def reporting(rules: Rules, report: str | Sequence[str], topology: Topology) -> 
 
 
 def check_names(report: str | Sequence[str], topology: Topology) -> tuple[str, ...]:
-    """The names, each once and known."""
+    """Return the names without repetition, or raise ValueError if one is unknown."""
     names = (report,) if isinstance(report, str) else tuple(dict.fromkeys(report))
     known = (*QUANTITIES, "sensors")
     for name in names:
@@ -61,12 +61,12 @@ def check_names(report: str | Sequence[str], topology: Topology) -> tuple[str, .
 
 
 def width(names: Sequence[str], topology: Topology) -> int:
-    """Numbers a frame."""
+    """Return the number of values per frame."""
     return sum(size for _, _, size in _columns(names, topology))
 
 
 def readings(names: Sequence[str], model: Model, lane: Lane, ticked: TickResult) -> Array:
-    """Readings (*batch, width) that a tick adds.  lane: before it."""
+    """Return the readings (*batch, width) that a tick adds.  lane: the lane before the tick."""
     step = summarize_step(model, lane, ticked)
     batch = step.h.shape
     rows = [
@@ -77,7 +77,7 @@ def readings(names: Sequence[str], model: Model, lane: Lane, ticked: TickResult)
 
 
 def make_report(names: Sequence[str], topology: Topology, sums: Array, dt: Array) -> Report:
-    """The arrays (..., *shape) by name, of sums (..., width) over times dt (...) [s]; where that is 0 they are 0."""
+    """Return the arrays (..., *shape) by name, from sums (..., width) over times dt (...) [s]; 0 if dt is 0."""
     report: Report = {}
     parts = jnp.split(sums, np.cumsum([size for _, _, size in _columns(names, topology)])[:-1], -1) if names else []
     time = jnp.where(dt == 0, 1, dt)[..., None]
@@ -88,9 +88,9 @@ def make_report(names: Sequence[str], topology: Topology, sums: Array, dt: Array
 
 
 def with_sensors(report: Report, names: Sequence[str], model: Model, q: Array, v: Array, frames: bool) -> Report:
-    """The report with the readings of all sensors in place of their sums, if these are among the names.
+    """Return the report with the readings of all sensors instead of their sums, if "sensors" is among the names.
 
-    q: (..., nq), v: (..., nv) when they are read; frames: whether their last axis before that is one of frames."""
+    q: (..., nq), v: (..., nv) when sensors are read; frames: whether the last axis before these is of frames."""
     if "sensors" not in names:
         return report
     instant = jax.vmap(sensors.at_instant, (None, -2, -2), -2) if frames and q.ndim > 2 else sensors.at_instant
@@ -102,7 +102,7 @@ def with_sensors(report: Report, names: Sequence[str], model: Model, q: Array, v
         readings |= sensors.readings_by_name(sensor, means, sums)
         at = end
     kept = {name: x for name, x in report.items() if name not in SENSORS}
-    if isinstance(q, np.ndarray):  # as all else of a run in chunks
+    if isinstance(q, np.ndarray):  # all results of a run in chunks are numpy arrays
         readings = jax.device_get(readings)
     ordered = sorted(readings.items(), key=lambda item: item[0])
     return {**kept, "sensors": dict(ordered)}

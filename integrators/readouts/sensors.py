@@ -1,7 +1,7 @@
 """Readings of the sensors of a scene: at an instant, from its state, or summed over the time between frames.
 
 An accelerometer measures the change of its velocity less that by gravity; a joint's sensor measures the wrench that its
-link needs and contacts do not give it (`quantities.py`). The effect of impacts is summed separately.
+link needs less that of contacts (`quantities.py`). The effect of impacts is summed separately.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .step_summary import StepSummary, VelocityJump, weightless
 
 
 def summed_sensors(topology: Topology) -> tuple[Sensor, ...]:
-    """Sensors that are summed over the time between frames."""
+    """Return the sensors that are summed over the time between frames."""
     return tuple(sensor for sensor in topology.sensors if KINDS[sensor.kind].sums)
 
 
 def size(sensor: Sensor, topology: Topology) -> int:
-    """The number of values of a reading."""
+    """Return the number of values of a reading."""
     if KINDS[sensor.kind].at == "joint":
         start = topology.q_start if sensor.kind == "joint_position" else topology.v_start
         return start[sensor.link + 1] - start[sensor.link]
@@ -41,12 +41,12 @@ def size(sensor: Sensor, topology: Topology) -> int:
 
 
 def width(topology: Topology) -> int:
-    """The number of values of all sensors that are summed."""
+    """Return the number of values of all sensors that are summed."""
     return sum(size(sensor, topology) for sensor in summed_sensors(topology))
 
 
 def of_step(model: Model, step: StepSummary) -> Array:
-    """Contribution (*batch, width) of the smooth part of a step to each sensor."""
+    """Return the contribution (*batch, width) of the smooth part of a step to each sensor."""
     kinds = {sensor.kind for sensor in summed_sensors(model.topology)}
     felt = wrench = efforts = None
     if "accelerometer" in kinds:
@@ -63,7 +63,7 @@ def of_step(model: Model, step: StepSummary) -> Array:
 
 
 def of_jumps(model: Model, step: StepSummary) -> Array:
-    """Contribution (*batch, width) of a step's impacts to each sensor."""
+    """Return the contribution (*batch, width) of a step's impacts to each sensor."""
     return sum((_of_jump(model, jump) for jump in step.jumps), start=jnp.zeros(()))
 
 
@@ -81,7 +81,7 @@ def _of_jump(model: Model, jump: VelocityJump) -> Array:
 
 
 def _columns(model: Model, q: Array, felt: Any, wrench: Any, efforts: Any, pushed: ContactImpulses) -> Array:
-    """The readings side by side.
+    """Concatenate the readings.
 
     felt: (*batch, nf, 3) at sites, world axes.  wrench: (*batch, nl, 6) through joints.  efforts: (*batch, nv).
     """
@@ -108,7 +108,7 @@ def _columns(model: Model, q: Array, felt: Any, wrench: Any, efforts: Any, pushe
 
 
 def _normal(topology: Topology, sensor: Sensor, pushed: ContactImpulses) -> Array:
-    """Sum (*batch) of the normal impulses of the pairs that a sensor looks at."""
+    """Return the sum (*batch) of the normal impulses of the pairs that a sensor measures."""
     links = topology.shape_links
     bodies = [(links[i], links[j]) for i, j in topology.pairs]
     mine = [sensor.link in pair and (sensor.other is None or sensor.other in pair) for pair in bodies]
@@ -119,7 +119,7 @@ def _normal(topology: Topology, sensor: Sensor, pushed: ContactImpulses) -> Arra
 
 
 def readings_by_name(sensor: Sensor, means: Array, sums: Array) -> dict[str, Array]:
-    """Readings by name, of the mean (..., k) of what acts smoothly and the sum (..., k) of what impacts add."""
+    """Return readings by name, from the mean (..., k) of the smooth part and the sum (..., k) over impacts."""
     if not KINDS[sensor.kind].impulsive:
         return {sensor.name: jnp.where(jnp.isnan(means), means, (means != 0) | (sums != 0))}
     return {sensor.name: means, f"{sensor.name}.impulse": sums}
@@ -127,7 +127,7 @@ def readings_by_name(sensor: Sensor, means: Array, sums: Array) -> dict[str, Arr
 
 @jax.jit
 def at_instant(model: Model, q: Array, v: Array) -> dict[str, Array]:
-    """The readings (..., k) of all other sensors by name, at the state q (..., nq), v (..., nv)."""
+    """Return the readings (..., k) of all other sensors by name, at the state q (..., nq), v (..., nv)."""
     topology = model.topology
     others = [sensor for sensor in topology.sensors if not KINDS[sensor.kind].sums]
     found: dict[str, Array] = {}
@@ -160,7 +160,7 @@ def at_instant(model: Model, q: Array, v: Array) -> dict[str, Array]:
 
 
 def _ranges(model: Model, sensor: Sensor, q: Array, position: Array, R: Array) -> Array:
-    """Distance (..., R) at which each ray hits [m], -1 where it hits nothing."""
+    """Return the distance (..., R) at which each ray hits a shape [m], -1 if it hits none."""
     topology = model.topology
     rays = jnp.array(sensor.rays, q.dtype)
     directions = (R[..., None, :, :] * rays[:, None, :]).sum(-1)

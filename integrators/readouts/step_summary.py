@@ -39,7 +39,7 @@ class VelocityJump(NamedTuple):
 class StepSummary(NamedTuple):
     """An accepted step; h, velocity changes and impulses are 0 in lanes whose step was rejected.
 
-    h: (*batch) its length [s].
+    h: (*batch) length of the step [s].
     before, after: the states at its start and at its end.
     began, ended: (*batch, nv) velocities at its start and at its end, without the impacts there.
     q: (*batch, nq) coordinates midway.
@@ -62,7 +62,7 @@ class StepSummary(NamedTuple):
 
 
 def summarize_step(model: Model, lane: Lane, ticked: TickResult) -> StepSummary:
-    """The step of a tick.  lane: before the tick."""
+    """Return the summary of a tick's step.  lane: the lane before the tick."""
     step, start, end = ticked.step, lane.ready.state, ticked.lane.ready.state
     counts, correction = ticked.lane.counts, lane.search.correction
     accepted = (counts.ticks > lane.counts.ticks) & (counts.rollbacks == lane.counts.rollbacks)
@@ -88,7 +88,7 @@ def summarize_step(model: Model, lane: Lane, ticked: TickResult) -> StepSummary:
 
 
 def _with_loops(model: Model, summary: StepSummary, lane: Lane, step: Proposal, others: ContactImpulses) -> StepSummary:
-    """The summary with the impulses of loops.  others: impulses of contacts that are not part of `step.spread`."""
+    """Return the summary with the impulses of loops.  others: impulses of contacts that are not in `step.spread`."""
     moves, still = summary.h > 0, jnp.zeros_like(summary.v)
     pushed = along_joints(model, summary.q, others)
     pushed = pushed if step.spread is None else pushed + _only(moves, step.spread, still)
@@ -105,7 +105,7 @@ def weightless(model: Model) -> Model:
 
 
 def _impact_impulses(accepted: Array, ticked: TickResult) -> Vec3:
-    """Impulses (C, *batch) of the impacts at the end of the tick."""
+    """Return the impulses (C, *batch) of the impacts at the end of the tick."""
     impacts, contacts = ticked.impacts, ticked.contacts
     real = (impacts.contact >= 0) & accepted
     row = jnp.maximum(impacts.contact, 0)
@@ -113,10 +113,10 @@ def _impact_impulses(accepted: Array, ticked: TickResult) -> Vec3:
 
 
 def _only(yes: Array, new: Array, old: Array) -> Array:
-    """`new` (*batch, n) where yes (*batch), else `old`."""
+    """Return `new` (*batch, n) where yes (*batch), else `old`."""
     return jnp.where(yes[..., None], new, old)
 
 
 def _where(yes: Array, pushed: Any) -> ContactImpulses:
-    """The impulses where yes (*batch), else 0."""
+    """Return the impulses where yes (*batch), else 0."""
     return jax.tree.map(lambda x: jnp.where(yes, x, 0), pushed)

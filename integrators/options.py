@@ -83,7 +83,8 @@ class Options:
         "likely" is another name of it; "fixed" takes steps of max_dt, and bodies may overlap by as much as they move in
         a step.
     law: law of impacts, see `carom.resolve_impact`.
-    impacts: order of several impacts at one instant: "sequential" (one by one, fastest first) or "simultaneous".
+    impacts: order of several impacts at one instant: "sequential" (one by one, fastest first) or "simultaneous" (all at
+        once by Moreau's law, which leaves no choice of `law`).
     resting: model of resting contact: "solve", or for comparison "microcollisions" or "penalty", or one of your own,
         see `carom.register_resting_law`.
     clocks: "one": any impact ends the step of all bodies. "islands": free bodies that cannot meet for some time

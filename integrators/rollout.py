@@ -366,7 +366,7 @@ def broadcast_state(model: Model, state: State) -> State:
     lanes = *lanes_of(model), *np.shape(t)
     if len(lanes) == 2 and len({*lanes} - {1}) > 1:
         raise ValueError(f"the model has {lanes[0]} lanes, the state {lanes[1]}: they must be as many, or one")
-    batch = Forest.of(model, q=state.q, v=state.v).batch
+    batch = np.broadcast_shapes(Forest.of(model, q=state.q, v=state.v).batch, lanes_of(model))
     return State(
         jnp.broadcast_to(state.q, (*batch, topology.nq)),
         jnp.broadcast_to(state.v, (*batch, topology.nv)),

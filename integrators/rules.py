@@ -53,6 +53,11 @@ class Rules:
                 f"the scene has a tangential_restitution, which law={self.law!r}, impacts={self.impacts!r} does not "
                 "read: use law='chatterjee_ruina', impacts='sequential'"
             )
+        if self.impacts == "simultaneous" and self.law != Options().law:
+            raise ValueError(
+                f"impacts='simultaneous' has a law of its own, Moreau's, and does not read law={self.law!r}: leave law "
+                "out, or use impacts='sequential'"
+            )
         if any(model.topology.gripped) and not resting_named(self.resting).holds:
             raise ValueError(
                 f"the scene has joints with loss, or with rigid motors, which resting={self.resting!r} does not read: "

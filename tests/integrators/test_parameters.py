@@ -10,6 +10,7 @@ import pytest
 
 import carom
 from carom.engine.parameters import AXES
+from carom.integrators.rollout import broadcast_state
 from carom.scenes.joint_specs import Motor
 
 UNIT = ("joint_quaternion", "axis", "axis2", "shape_quaternion", "loop_quaternion", "site_quaternion")
@@ -206,6 +207,15 @@ def test_right_numbers_are_taken() -> None:
         inertia = rotation @ np.diag(moments) @ rotation.T
         for kind in (np.float32, np.float64):
             model.replace(inertia=np.tile(inertia.astype(kind), (3, 1, 1)))
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_one_state_goes_with_lanes_of_any_parameter(scene: str) -> None:
+    model, state, _ = SCENES[scene]()
+    for name in (name for name, place in PLACE.items() if place == scene):
+        x = getattr(model, name)
+        lanes = broadcast_state(model.replace(**{name: jnp.stack([x, x, x])}), state)
+        assert [len(y) for y in jax.tree.leaves(lanes)] == [3, 3, 3], name
 
 
 def test_plain_numbers_are_taken() -> None:

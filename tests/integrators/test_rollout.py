@@ -266,6 +266,7 @@ def hits_as_expected(run: Any, path: np.ndarray, impacts: list[tuple[float, floa
     [
         ({"duration": 0.0}, "duration is 0.0; it must be a positive number of seconds"),
         ({"duration": float("nan")}, "duration is nan; it must be a positive"),
+        ({"impacts": "simultaneous", "law": "newton"}, "law of its own, Moreau's, and does not read law='newton'"),
         ({"duration": "1"}, "duration is '1'; it must be a positive number of seconds"),
         ({"chunk": 0}, "chunk is 0; it must be a whole number from 1 to"),
         ({"frame_dt": -0.1}, "frame_dt is -0.1; it must be a positive"),

@@ -7,6 +7,7 @@ import pytest
 
 from carom.collision.speeds.link_motion import link_motion, trees
 from carom.engine.model import Model
+from carom.engine.parameters import unread
 from carom.engine.state import State
 from carom.engine.topology import Topology
 from carom.tests.oracles.random_trees import random_model, unit
@@ -26,7 +27,8 @@ def single(joint: str, **changes: object) -> Model:
     model = random_model(np.random.default_rng(0), Topology(("a",), (-1,), (joint,)))
     still = {"mass": [2.0], "com": np.zeros((1, 3)), "axis": [[0, 0, 1.0]], "gravity": [0, 0, -9.81]}
     still |= {"joint_quaternion": [[1.0, 0, 0, 0]], "armature": np.zeros(model.topology.nv)}
-    return model.replace(**{name: jnp.asarray(x, float) for name, x in (still | changes).items()})
+    read = {name: x for name, x in still.items() if not unread(name, model.topology)}
+    return model.replace(**{name: jnp.asarray(x, float) for name, x in (read | changes).items()})
 
 
 def at(q: list[float], v: list[float]) -> State:

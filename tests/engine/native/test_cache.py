@@ -82,13 +82,13 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path, monkeypatch: p
 
 RUN = """
 import carom, jax
-from carom.engine.native.stages import watched
+from carom.engine.native.stages import watch_stages
 jax.config.update("jax_enable_x64", True)
 b = carom.SceneBuilder()
 b.add_plane(restitution=0.9)
 b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 1.1), restitution=0.9)
 stages = []
-with watched(lambda program, stage, seconds: stages.append(stage)):
+with watch_stages(lambda program, stage, seconds: stages.append(stage)):
     model, state = carom.compile_scene(b)
     result = carom.rollout(model, state, duration=1.0)
 print(sorted(set(stages)), result.q[-1, 2], int(result.events.count))

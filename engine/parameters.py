@@ -78,7 +78,8 @@ def check_parameter(name: str, value: Any, old: Any, topology: Topology) -> Any:
         raise ValueError(f"Model.replace: {name} has shape {tuple(value.shape)}; it must be {own}, or ({lanes})")
     if _is_known(value):
         numbers = np.asarray(value)
-        wrong, why = _flaw(name, numbers, np.asarray(old) if _is_known(old) else numbers)
+        comparable = _is_known(old) and tuple(old.shape[old.ndim - len(own) :]) == own  # not if the topology changes
+        wrong, why = _flaw(name, numbers, np.asarray(old) if comparable else numbers)
         if wrong.any():
             first = tuple(np.argwhere(wrong)[0].tolist())
             at = f"[{', '.join(map(str, first))}]" if first else ""

@@ -45,6 +45,7 @@ class JointType:
     pull(q, f): joint forces that do the work of forces f along the displacement.
     displacement(q): the displacement from neutral as a vector of nv numbers (springs act on it).
     neutral: coordinates at which the child's frame is the joint frame.
+    reads: fields of JointParams that `move` reads.
     """
 
     nq: int
@@ -61,6 +62,7 @@ class JointType:
     normalize: Callable[[Coordinates], Coordinates] = lambda q: q
     displacement: Callable[[Coordinates], Coordinates] = lambda q: q
     pull: Callable[[Coordinates, Coordinates], Coordinates] = lambda q, f: f
+    reads: tuple[str, ...] = ()
     units: tuple[Motion, ...] = ()
 
     def subspace(self, S: tuple[Motion, ...]) -> tuple[Motion, ...]:
@@ -184,12 +186,12 @@ def _log(q: Coordinates) -> Coordinates:
 
 JOINTS: dict[str, JointType] = {
     "fixed": JointType(0, 0, 0, _fixed, ()),
-    "revolute": JointType(1, 1, 1, _revolute, (0.0,)),
-    "prismatic": JointType(1, 1, 0, _prismatic, (0.0,)),
-    "screw": JointType(1, 1, 1, _screw, (0.0,)),
-    "cylindrical": JointType(2, 2, 1, _cylindrical, (0.0, 0.0)),
-    "universal": JointType(2, 2, 2, _universal, (0.0, 0.0), bias=_universal_bias),
-    "planar": JointType(3, 3, 1, _planar, (0.0, 0.0, 0.0), bias=_planar_bias),
+    "revolute": JointType(1, 1, 1, _revolute, (0.0,), reads=("axis",)),
+    "prismatic": JointType(1, 1, 0, _prismatic, (0.0,), reads=("axis",)),
+    "screw": JointType(1, 1, 1, _screw, (0.0,), reads=("axis", "pitch")),
+    "cylindrical": JointType(2, 2, 1, _cylindrical, (0.0, 0.0), reads=("axis",)),
+    "universal": JointType(2, 2, 2, _universal, (0.0, 0.0), bias=_universal_bias, reads=("axis", "axis2")),
+    "planar": JointType(3, 3, 1, _planar, (0.0, 0.0, 0.0), bias=_planar_bias, reads=("axis", "axis2")),
     "spherical": JointType(
         4, 3, 0, _spherical, (1.0, 0.0, 0.0, 0.0), advance=_spherical_advance, rate=_spherical_rate,
         bracket=_spherical_bracket, normalize=_normalize, displacement=_log, pull=lambda q, f: _pull(_log(q), f, -1.0),

@@ -9,6 +9,8 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from .joints import JOINTS
+
 if TYPE_CHECKING:
     from .topology import Topology
 
@@ -162,14 +164,11 @@ def _dofs(some: np.ndarray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(some.reshape(-1, some.shape[-1]).any(0)).tolist()) if some.size else ()
 
 
-# joints that read a parameter of theirs
-_READERS = {
-    "axis": {"revolute", "prismatic", "screw", "cylindrical", "universal", "planar"},
-    "axis2": {"universal", "planar"},
-    "pitch": {"screw"},
-    "lower": {"revolute", "prismatic", "screw", "cylindrical", "universal", "planar"},
-}
-_READERS["upper"] = _READERS["limit_restitution"] = _READERS["lower"]
+def _readers(name: str) -> list[str]:
+    """Types of joints that read a parameter which not all of them read."""
+    if name in ("lower", "upper", "limit_restitution"):
+        return sorted(kind for kind, joint in JOINTS.items() if joint.nq == joint.nv > 0)
+    return sorted(kind for kind, joint in JOINTS.items() if name in joint.reads)
 
 
 def _lengths(topology: Topology) -> dict[str, int]:
@@ -183,8 +182,9 @@ def _lengths(topology: Topology) -> dict[str, int]:
 
 def unread(name: str, topology: Topology) -> str:
     """Return the reason why no run of the model reads the parameter; empty if runs do."""
-    if name in _READERS and not _READERS[name] & set(topology.joints):
-        return f"no joint has one: {name} is read by joints {', '.join(sorted(_READERS[name]))}"
+    readers = _readers(name)
+    if readers and not {*readers} & {*topology.joints}:
+        return f"no joint has one: {name} is read by joints {', '.join(readers)}"
     if name in ("joint_position", "joint_quaternion") and set(topology.joints) <= {"floating"}:
         return "all links are free: their place is in the state's q"
     if name == "shape_twist" and not topology.driven:

@@ -13,7 +13,7 @@ from ..contact.laws.table import law_named
 from ..contact.resting.models import resting_named
 from ..engine.model import Model
 from ..engine.packed import once_a_model
-from .options import NAMES, Options
+from .options import NAMES, USUAL, Options
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Rules:
                 f"the scene has a tangential_restitution, which law={self.law!r}, impacts={self.impacts!r} does not "
                 "read: use law='chatterjee_ruina', impacts='sequential'"
             )
-        if self.impacts == "simultaneous" and self.law != Options().law:
+        if self.impacts == "simultaneous" and self.law != USUAL.law:
             raise ValueError(
                 f"impacts='simultaneous' has a law of its own, Moreau's, and does not read law={self.law!r}: leave law "
                 "out, or use impacts='sequential'"

@@ -7,7 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FILES = [p for floor in ("engine", "collision", "contact", "integrators", "scenes", "bench") for p in ROOT.glob(f"{floor}/**/*.py")]  # fmt: skip  # noqa: E501
+FLOORS = ("engine", "collision", "contact", "integrators", "scenes", "bench")
+FILES = [path for floor in FLOORS for path in ROOT.glob(f"{floor}/**/*.py")]
 IRREGULAR = [
     "told",
     "held",

@@ -15,6 +15,7 @@ from ...collision.host.radii import origin_radii
 from ...collision.host.separation import directions
 from ...collision.host.shapes import SOUPS, HostShape, crossings
 from ...collision.poses import Array, rotation_matrix
+from ...contact.resting.targets import PUSH
 from ...engine.model import Model
 from .link_poses import link_poses
 
@@ -38,7 +39,7 @@ def overlap_text(model: Model, q: Array, owners: Sequence[str]) -> str:
     worst = sorted(deepest.items(), key=lambda item: -item[1])
     listed = "; ".join(f"{a} and {b} by {depth:.3g} m" for (a, b), depth in worst[:NAMED])
     least = "at least " if len(found) == COUNTED else ""
-    speed = 0.5 * float(model.rest_speed)
+    speed = PUSH * float(model.rest_speed)
     more = f"; and {least}{len(worst) - NAMED} more pairs" if len(worst) > NAMED else ""
     return (
         f"shapes overlap at the start: {listed}{more}. They come apart slowly, at half of rest_speed "

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from carom.engine.algebra.spatial import IDENTITY
+from carom.engine.algebra.vec3 import Vec3
 from carom.engine.algebra.zero import is_zero
 from carom.engine.dynamics.energy import energy
 from carom.engine.dynamics.jacobian import jacobian
@@ -201,3 +203,17 @@ def test_random_quaternions_cover_both_halves():
     w = random_q(rng, model.topology)[quaternion_starts(model.topology)]
     assert w.min() < -0.5
     assert w.max() > 0.5
+
+
+@pytest.mark.parametrize("kind", JOINTS)
+def test_the_table_says_what_a_joint_reads(kind: str) -> None:
+    joint, seen = JOINTS[kind], set()
+
+    class Watched:
+        def __getattribute__(self, name: str) -> object:
+            seen.add(name)
+            return {"axis": Vec3(0.0, 0.0, 1.0), "axis2": Vec3(1.0, 0.0, 0.0), "pitch": 0.1}[name]
+
+    cos_sin = [(jnp.ones(()), jnp.zeros(()))] * joint.angles
+    joint.move(IDENTITY, Watched(), tuple(map(jnp.asarray, joint.neutral)), cos_sin)  # type: ignore[arg-type]
+    assert seen == {*joint.reads}

@@ -79,15 +79,16 @@ def touch_distances(model: Model, q: Array, v: Array, near: Proximities, within:
 
 
 def slide_time(model: Model, contacts: Contacts, u: Vec3, rate: Vec3) -> Array:
-    """Return the time (C, *batch) [s] until each contact that slides is expected to stick, or inf.
+    """Return the time (C, *batch) [s] until each contact that slides is expected to stick, or inf; differentiable.
 
     u, rate: relative velocities and their rates, in the contact frames [m/s, m/s^2].
     """
-    slip = jnp.sqrt(u.x * u.x + u.y * u.y)
-    slides = phases(model, contacts, u.z).resting & ~contacts.is_limit & (slip > SLOW * model.rest_speed)
+    square = u.x * u.x + u.y * u.y
+    fast = square > (SLOW * model.rest_speed) ** 2
+    slides = phases(model, contacts, u.z).resting & ~contacts.is_limit & fast
     slower = -(u.x * rate.x + u.y * rate.y)  # rate at which slip decreases, times the slip
     ends = slides & (slower > 0)
-    return jnp.where(ends, slip * slip / jnp.where(ends, slower, 1), jnp.inf)
+    return jnp.where(ends, square / jnp.where(ends, slower, 1), jnp.inf)
 
 
 def return_time(model: Model, contacts: Contacts, u_n: Array, rate: Array) -> Array:

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..engine.algebra.fence import lane_programs
 from ..engine.model import Model
 from ..engine.packed import Packed
 from ..engine.state import State
@@ -36,21 +35,6 @@ def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, row
         return run(*jax.tree.unflatten(tree, arrays))
 
     return jax.vmap(one, in_axes=([None if axis < 0 else axis for axis in axes],))(arrays)
-
-
-def one_by_one(run: Callable[..., Any], model: Model, state: State, rows: Drive) -> Any:
-    """Call run as `over_lanes` does, if run is part of XLA's program instead of its own program."""
-    if not state.t.ndim or not lane_programs():
-        return run(model, state, rows)
-    arrays, tree = jax.tree.flatten((model, state, rows))
-    axes = jax.tree.leaves(lane_axes(model, state, rows))
-
-    def one(own: Any) -> Any:
-        mine = iter(own)
-        lane = [x if axis < 0 else next(mine) for x, axis in zip(arrays, axes, strict=True)]
-        return run(*jax.tree.unflatten(tree, lane))
-
-    return jax.lax.map(one, [jnp.moveaxis(x, axis, 0) for x, axis in zip(arrays, axes, strict=True) if axis >= 0])
 
 
 def lane_axes(model: Packed | Model, state: State, rows: Drive) -> tuple[Any, Any, Any]:

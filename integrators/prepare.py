@@ -82,7 +82,7 @@ def prepare_step(
     kinematics = kinematics._replace(b=share_among_sticking(model, contacts, kinematics.b, u, max_dt))
     if goes_on is not None and rules.time_control != "fixed":
         rate = relative_velocity(rows.still, to_blocks(trees, expected))
-        slides = stop_gradient(slide_time(model, contacts, u, rate + kinematics.b))
+        slides = slide_time(model, contacts, u, rate + kinematics.b)  # has a derivative: a step ends with the slide
         touch = jnp.where(goes_on, jnp.minimum(touch, clocks.least(rows.tree, slides, jnp.inf)), touch)
         returns = stop_gradient(return_time(model, contacts, u.z, rate.z * bend(rules.scheme) + kinematics.b.z))
         touch = jnp.minimum(touch, clocks.least(rows.tree, returns, jnp.inf))

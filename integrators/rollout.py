@@ -29,13 +29,13 @@ from .capacity import NO_LOG, CapacityNeeds, LogCapacity, with_enough_capacity
 from .clock import Frames, as_array
 from .control import Control, Orders, controller_of
 from .free import run_free, run_free_native
-from .lane_map import one_by_one, over_lanes
+from .lane_map import over_lanes
 from .motion.forces import Drive
 from .options import WHOLE, OptionKeywords, Options, check_count
 from .readouts.report import Report, make_report, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
 from .rules import Rules
-from .run import Ran, close_record, open_record, run, run_lane
+from .run import Ran, close_record, open_record, run, run_lane, run_lane_reversible
 
 
 @jax.tree_util.register_dataclass
@@ -261,22 +261,28 @@ def _with_contacts(
     rules, room, functions, slots, iterations = static
     topology = model.topology
     numbers = width(rules.report, topology)
-    record = Record.new(state, slots, room, numbers)
+    sizes = slots, room, numbers
+    record = Record.new(state, *sizes)
 
     def native(model: Packed | Model, state: State, rows: Drive, record: Record) -> Ran:
         inputs, log = jax.tree.map(Open, rows), open_record(record)
         ran = run_lane((rules, functions), model, state, inputs, log, frames, max_dt, max_ticks, window)
         return ran._replace(record=close_record(ran.record))
 
-    def reversible(model: Model, state: State, rows: Drive) -> Ran:
-        record, most = Record.new(state, slots, room, numbers), max_ticks if iterations is None else iterations
+    def reversible(model: Packed | Model, state: State, rows: Drive) -> Ran:
+        return run_lane_reversible((rules, functions, iterations, sizes), model, state, rows, frames, max_dt)
+
+    def side_by_side(model: Model, state: State, rows: Drive) -> Ran:
+        record, most = Record.new(state, *sizes), max_ticks if iterations is None else iterations
         controller, back = controller_of(rows, functions), iterations is not None
         return run(rules, model, state, frames, max_dt, controller, record, most, back, window=window)
 
-    if iterations is None and lane_programs():
+    if not lane_programs():
+        ran = side_by_side(unpack_model(model), state, rows)
+    elif iterations is None:
         ran = over_lanes(native, model, state, rows, record)
     else:
-        ran = one_by_one(reversible, unpack_model(model), state, rows)
+        ran = over_lanes(reversible, model, state, rows)
     t, q, v = frames_of(topology, ran.record, ran.reached)
     report = {}
     if rules.report:

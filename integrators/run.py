@@ -153,6 +153,25 @@ def run_lane(
     return ran._replace(record=open_record(ran.record))
 
 
+@native
+def run_lane_reversible(
+    static: tuple[Rules, Drive, int, tuple[int, int, int]],
+    model: Packed | Model,
+    state: State,
+    rows: Drive,
+    frames: Frames,
+    max_dt: Array,
+) -> Ran:
+    """Run one scene as a separate program that has a derivative in reverse mode.
+
+    static: rules, the functions of the drive, most ticks, and the sizes of the record.
+    rows: rows of the drive.
+    """
+    rules, functions, max_ticks, sizes = static
+    record, controller = Record.new(state, *sizes), controller_of(rows, functions)
+    return run(rules, unpack_model(model), state, frames, max_dt, controller, record, max_ticks, reverse=True)
+
+
 def open_record(record: Record) -> Record:
     """Return the record with open arrays, whose length may vary in one program."""
     return record._replace(

@@ -77,8 +77,8 @@ class Verdict(NamedTuple):
 def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
     """Return the next step of each clock [s], and whether it is a window (None in runs without windows)."""
     left, rounding = lane.clock.left, 1 - 16 * jnp.finfo(lane.clock.left.dtype).eps
-    longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
-    aim, least = lane.search.aim, stop_gradient(_least(lane, max_dt))
+    longest, high = stop_gradient((lane.ready.longest, lane.search.high))
+    touch, aim, least = lane.ready.touch, lane.search.aim, stop_gradient(_least(lane, max_dt))
     even = left / jnp.maximum(jnp.ceil(left * rounding / max_dt), 1)  # equal steps up to the next frame
     longest = jnp.maximum(longest, LEAST_STEP * max_dt)
     free = jnp.minimum(jnp.minimum(even, longest), touch)
@@ -109,7 +109,8 @@ def decide(
     contacts, rows: contacts at its end, and their Jacobian.
     max_dt: () or (*batch), the longest step [s].
     """
-    part, (model, lane, tried, contacts, rows) = tried.part, stop_gradient((model, lane, tried, contacts, rows))
+    part, length = tried.part, tried.h  # the only numbers with derivatives: a slide's end moves
+    model, lane, tried, contacts, rows = stop_gradient((model, lane, tried, contacts, rows))
     after, h, search, clocks = tried.state, tried.h, lane.search, lane.clocks
     each = functools.partial(clocks.of_contacts, rows.tree)
     contacts = clocks.under_way(rows.tree, contacts, h, lane.fresh)
@@ -186,10 +187,10 @@ def decide(
         lambda: correct_step_end(model, clocks, search.correction, tried, contacts, rows, errors, again),
         lambda: search.correction,
     )
-    repeated = search._replace(aim=h, correction=correction, fine=fine)
+    repeated = search._replace(aim=length, correction=correction, fine=fine)
     refused = jax.tree.map(functools.partial(clocks.either, again), repeated, rejected)
     if clocks.each():  # a tree whose step is acceptable keeps it and waits for the others
-        refused = jax.tree.map(functools.partial(clocks.either, own), search._replace(aim=h), refused)
+        refused = jax.tree.map(functools.partial(clocks.either, own), search._replace(aim=length), refused)
     search = jax.tree.map(lambda x, y: jnp.where(accepted, x, y), new, refused)
     sunk = contacts.active & (contacts.gap < -ENVELOPE * model.gap_band)
     deep = sunk & (closes | (contacts.gap < -LEFT * model.rest_speed))

@@ -3,7 +3,9 @@
 On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. On an
 NVIDIA GPU it is one kernel, in which each warp takes lane after lane. Programs that this compiler does not
 translate, other platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
-In forward mode the differentiated jaxpr is a program of its own; in reverse mode jax sees the function itself.
+The derivative is a program of its own, in forward mode and in reverse mode. Jax splits the forward derivative into
+the program and `native_tangent`, which is linear in the tangents; the transpose of that is the program of the reverse
+derivative.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from .key import meanings, program_key
 from .open_arrays import open_leaves
 from .program import (
     ROWS,
+    Derivative,
     Program,
     broadcast_lanes,
     differentiable,
@@ -48,6 +51,8 @@ _compile_lock = threading.RLock()  # LLVM compiles in one thread at a time
 
 native_p = Primitive("native")
 native_p.multiple_results = True
+tangent_p = Primitive("native_tangent")  # the derivative of a program, without the results of the program itself
+tangent_p.multiple_results = True
 
 
 @native_p.def_abstract_eval
@@ -153,19 +158,56 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, b
         for t, x, open in zip(tangents, primals, program.open, strict=True)
     )
     given = [ad.instantiate_zeros(t) for t, yes in zip(tangents, varying, strict=True) if yes]
-    if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must differentiate the function
+    to_transpose = any(isinstance(t, pe.JaxprTracer) for t in given)
+    if to_transpose and any(program.open):  # jax must differentiate the function
         some = iter(given)
         whole = [next(some) if yes else no_tangent(p) for p, yes in zip(primals, varying, strict=True)]
         plain = jax.jit(functools.partial(_lower_to_xla, program=program, batched=batched))
         return jvp_in_derivative(plain, tuple(primals), tuple(whole))
     derived = program.derivative(varying)
     lanes = batched + tuple(b for b, yes in zip(batched, varying, strict=True) if yes)
-    out = native_p.bind(*primals, *given, program=derived, batched=lanes)
-    made, dots = out[: len(program.results)], iter(out[len(program.results) :])
+    if to_transpose:
+        made = native_p.bind(*primals, program=program, batched=batched)
+        dots = iter(tangent_p.bind(*primals, *given, program=derived, batched=lanes))
+    else:
+        out = native_p.bind(*primals, *given, program=derived, batched=lanes)
+        made, dots = out[: len(program.results)], iter(out[len(program.results) :])
     return made, [next(dots) if differentiable(x) else ad.Zero(jax.typeof(x).to_tangent_aval()) for x in made]
 
 
 ad.primitive_jvps[native_p] = _jvp
+
+
+def _tangents(*args: Any, program: Derivative, batched: tuple[bool, ...]) -> list[Any]:
+    return native_p.bind(*args, program=program, batched=batched)[len(program.primal.results) :]
+
+
+@tangent_p.def_abstract_eval
+def _abstract_tangents(*avals: Any, program: Derivative, batched: tuple[bool, ...]) -> list[Any]:
+    return program.results_of(avals, batched)[len(program.primal.results) :]
+
+
+tangent_p.def_impl(_tangents)
+mlir.register_lowering(tangent_p, mlir.lower_fun(_tangents, multiple_results=True))
+
+
+def _transpose(cotangents: Sequence[Any], *args: Any, program: Derivative, batched: tuple[bool, ...]) -> list[Any]:
+    """Return the cotangents of the tangents that are undefined, None for all other arguments."""
+    n = len(program.primal.avals)
+    wanted = tuple(ad.is_undefined_primal(x) for x in args[n:])
+    lanes = any(batched)
+    given = [ad.instantiate_zeros(x) for x in cotangents]
+    made = iter(
+        native_p.bind(*args[:n], *given, program=program.transpose(wanted), batched=batched[:n] + (lanes,) * len(given))
+    )
+    back = []
+    for yes, own in zip(wanted, batched[n:], strict=True):
+        x = next(made) if yes else None
+        back.append(x if x is None or own or not lanes else x.sum(0))  # an argument of all lanes
+    return [None] * n + back
+
+
+ad.primitive_transposes[tangent_p] = _transpose
 
 
 def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:
@@ -200,12 +242,21 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
 
 def _unbatch_constants(program: Program, mapped: list[bool], out: list[Any]) -> tuple[list[Any], list[int | None]]:
     """Results and their axes of lanes: if only tangents differ between lanes, a derivative's primal results do not."""
-    primal = program.primal
-    same = 0 if primal is None or any(mapped[: len(primal.avals)]) else len(primal.results)
+    of = program.primal if isinstance(program, Derivative) else None
+    same = 0 if of is None or any(mapped[: len(of.avals)]) else len(of.results)
     return [x[0] if k < same else x for k, x in enumerate(out)], [None if k < same else 0 for k in range(len(out))]
 
 
+def _batch_tangents(
+    args: Sequence[Any], dims: Sequence[Any], *, program: Derivative, batched: tuple[bool, ...]
+) -> tuple[list[Any], list[int | None]]:
+    first = len(program.primal.results)
+    out, axes = _batch(args, dims, program=program, batched=batched)
+    return out[first:], axes[first:]
+
+
 batching.primitive_batchers[native_p] = _batch
+batching.primitive_batchers[tangent_p] = _batch_tangents
 
 
 def _as_array(x: Any, wide: bool) -> np.ndarray:

@@ -44,12 +44,9 @@ class Program:
         self.wide = wide_of(self.avals) if blocks else None  # lanes of a block; None: the function is of one lane
         self.key = key if key is None or self.wide is None else f"{key}{self.wide}"
         self._block = () if self.wide is None else (self.wide,)
-        self._alike = blocks or alike
+        self.alike = blocks or alike
         self.tree: Any = None  # of the function's results
-        self._derivatives: dict[tuple[bool, ...], Program] = {}
-        self.primal: Program | None = (
-            None  # of a derivative: its primal; the primal's results come first, and no tangent changes them
-        )
+        self._derivatives: dict[tuple[bool, ...], Derivative] = {}
 
     @functools.cached_property
     def closed_jaxpr(self) -> Any:
@@ -70,11 +67,15 @@ class Program:
     @functools.cached_property
     def kernel(self) -> GpuKernel | None:
         """The kernel for a GPU."""
-        return self._compile(functools.partial(compile_kernel, of_gpu(self._alike)), self._kernel_key)
+        return self._compile(functools.partial(compile_kernel, of_gpu(self.alike)), self._kernel_key)
 
     @property
     def _kernel_key(self) -> str | None:
-        return self.key and hashlib.sha256(f"{self.key} {of_gpu(self._alike).name}".encode()).hexdigest()
+        return self.key_of(of_gpu(self.alike).name)
+
+    def key_of(self, what: str) -> str | None:
+        """Return the key of something that is made from this program."""
+        return self.key and hashlib.sha256(f"{self.key} {what}".encode()).hexdigest()
 
     def _compile(self, compile: Callable[..., CodeOrKernel], key: str | None) -> CodeOrKernel | None:
         try:
@@ -82,25 +83,42 @@ class Program:
         except (Unsupported, ImportError) as why:
             log.warning("%s runs as XLA's program: %s", self.name, why)
             return None
-        shapes = [(x.shape, x.dtype.name) for x in self.results]
+        signature = self._signature()
         self.__dict__.pop("closed_jaxpr", None)  # it is large, and no longer needed
-        if key is not None:
-            with contextlib.suppress(structure.Foreign):
-                more = {"results": shapes, "tree": None if self.tree is None else structure.write(self.tree)}
-                cache.store(key, {**made.description(), **more}, made.code)
+        if key is not None and signature is not None:
+            cache.store(key, {**made.description(), **signature}, made.code)
+            if isinstance(self, Derivative):  # the next process differentiates the program without tracing it
+                self.primal.store_signature()
         return made
 
+    def _signature(self) -> dict[str, Any] | None:
+        """Return what a caller must know, for the cache: results and their tree; None if the tree cannot be written."""
+        shapes = [(x.shape, x.dtype.name) for x in self.results]
+        with contextlib.suppress(structure.Foreign):
+            return {"results": shapes, "tree": None if self.tree is None else structure.write(self.tree)}
+
+    def store_signature(self) -> None:
+        """Store the signature without code."""
+        key = self.key_of("signature")
+        signature = None if key is None or cache.find(key) is not None else self._signature()
+        if key is not None and signature is not None:
+            cache.store(key, signature, b"")
+
     def recall(self) -> bool:
-        """Load code, a kernel, results and tree from the cache, if they are there."""
-        for name, kind, key in (("code", MachineCode, self.key), ("kernel", GpuKernel, self._kernel_key)):
-            entry = None if key is None else cache.find(key)
+        """Load results and their tree from the cache, with code or a kernel, if they are there."""
+        signature = self.key_of("signature")
+        for name, kind, key in (
+            ("code", MachineCode, self.key), ("kernel", GpuKernel, self._kernel_key), ("", None, signature),
+        ):  # fmt: skip
+            entry = None if key is None or (kind is None and "results" in self.__dict__) else cache.find(key)
             if entry is not None:
                 known, code = entry
                 shapes, tree = known.pop("results"), known.pop("tree")
                 self.results = tuple(jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype)) for shape, dtype in shapes)
                 self.tree = None if tree is None else structure.read(tree)
-                setattr(self, name, kind(code, **known))
-        return "code" in self.__dict__ or "kernel" in self.__dict__
+                if kind is not None:
+                    setattr(self, name, kind(code, **known))
+        return "results" in self.__dict__
 
     @functools.cached_property
     def results(self) -> tuple[Any, ...]:
@@ -128,27 +146,63 @@ class Program:
             return jax.vmap(self.function, in_axes=[0 if yes else None for yes in batched])(*leaves)
         return self.function(*broadcast_lanes(leaves, batched))
 
-    def derivative(self, varying: tuple[bool, ...]) -> Program:
-        """Program of the derivative: (arguments, tangents of those that vary) -> (results, the tangents of those that
-        are not integers)."""
+    def derivative(self, varying: tuple[bool, ...]) -> Derivative:
+        """The program of its derivative.  varying: of each argument, whether it has a tangent."""
         if varying not in self._derivatives:
-            given = [(a, is_open) for a, is_open, yes in zip(self.avals, self.open, varying, strict=True) if yes]
+            self._derivatives[varying] = Derivative(self, varying)
+        return self._derivatives[varying]
+
+
+class Derivative(Program):
+    """Program of a derivative: (arguments, tangents of those that vary) -> (results, tangents of those that are not
+    integers). No tangent changes the results.
+
+    primal: the program that is differentiated.
+    varying: of each of its arguments, whether it has a tangent.
+    """
+
+    def __init__(self, primal: Program, varying: tuple[bool, ...]) -> None:
+        self.primal, self.varying = primal, varying
+        self._transposes: dict[tuple[bool, ...], Program] = {}
+        given = [(a, is_open) for a, is_open, yes in zip(primal.avals, primal.open, varying, strict=True) if yes]
+
+        def function(*leaves: Any) -> list[Any]:
+            primals, some = leaves[: len(primal.avals)], iter(leaves[len(primal.avals) :])
+            tangents = [next(some) if yes else no_tangent(x) for x, yes in zip(primals, varying, strict=True)]
+            out, dots = jvp_in_derivative(primal.function, primals, tuple(tangents))
+            return [*out, *(d for x, d in zip(out, dots, strict=True) if differentiable(x))]
+
+        avals, opens = (*primal.avals, *(a for a, _ in given)), (*primal.open, *(yes for _, yes in given))
+        name, key = f"the derivative of {primal.name}", primal.key_of(str(varying))
+        super().__init__(name, function, avals, opens, key, primal.wide is not None, primal.alike)
+        if not self.recall():
+            self.results = (*primal.results, *(x for x in primal.results if differentiable(x)))
+
+    def transpose(self, wanted: tuple[bool, ...]) -> Program:
+        """Program of the reverse derivative: (arguments, cotangents of the results that are not integers) -> cotangents
+        of the tangents that are wanted."""
+        if wanted not in self._transposes:
+            primal, some = self.primal, iter(wanted)
+            vary = tuple(yes and next(some) for yes in self.varying)
 
             def function(*leaves: Any) -> list[Any]:
-                primals, some = leaves[: len(self.avals)], iter(leaves[len(self.avals) :])
-                tangents = [next(some) if yes else no_tangent(x) for x, yes in zip(primals, varying, strict=True)]
-                out, dots = jvp_in_derivative(self.function, primals, tuple(tangents))
-                return [*out, *(d for x, d in zip(out, dots, strict=True) if differentiable(x))]
+                given, cotangents = leaves[: len(primal.avals)], leaves[len(primal.avals) :]
 
-            key = self.key and hashlib.sha256(f"{self.key} {varying}".encode()).hexdigest()
-            avals, opens = (*self.avals, *(a for a, _ in given)), (*self.open, *(yes for _, yes in given))
-            made = Program(
-                f"the derivative of {self.name}", function, avals, opens, key, self.wide is not None, self._alike
-            )
-            made.primal = self
-            made.recall()
-            self._derivatives[varying] = made
-        return self._derivatives[varying]
+                def results(*chosen: Any) -> list[Any]:
+                    new = iter(chosen)
+                    whole = [next(new) if yes else x for x, yes in zip(given, vary, strict=True)]
+                    return [x for x in primal.function(*whole) if differentiable(x)]
+
+                chosen = [x for x, yes in zip(given, vary, strict=True) if yes]
+                return vjp_in_derivative(results, chosen, cotangents)
+
+            avals = (*primal.avals, *(x for x in primal.results if differentiable(x)))
+            name, key = f"the reverse derivative of {primal.name}", self.key_of(f"back {wanted}")
+            made = Program(name, function, avals, (0,) * len(avals), key, primal.wide is not None, primal.alike)
+            if not made.recall():
+                made.results = tuple(x for x, yes in zip(primal.avals, vary, strict=True) if yes)
+            self._transposes[wanted] = made
+        return self._transposes[wanted]
 
 
 def _trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
@@ -171,6 +225,14 @@ def jvp_in_derivative(function: Callable[..., Any], primals: Any, tangents: Any)
     token = _in_derivative.set(True)
     try:
         return jax.jvp(function, primals, tangents)
+    finally:
+        _in_derivative.reset(token)
+
+
+def vjp_in_derivative(function: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    token = _in_derivative.set(True)
+    try:
+        return list(jax.vjp(function, *primals)[1](list(cotangents)))
     finally:
         _in_derivative.reset(token)
 

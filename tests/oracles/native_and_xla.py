@@ -10,6 +10,7 @@ from unittest import mock
 
 import jax
 import jax.core
+import jax.numpy as jnp
 import numpy as np
 
 from carom.engine.native.primitive import native
@@ -67,6 +68,27 @@ class Native:
             return leaves(
                 jax.jit(lambda a, d: jax.jvp(lambda *x: self._program(None, *x), a, d))(tuple(args), tuple(dots))
             )
+
+    def gradient(self, args: Sequence[Any], lanes: Sequence[int | None] | None = None) -> list[np.ndarray]:
+        with no_fallback(), mock.patch.dict("os.environ", {**self._surroundings, "CAROM_NATIVE_POISON": "1"}):
+            return gradient(lambda *x: self._program(None, *x), args, lanes)
+
+
+def gradient(
+    function: Callable[..., Any], args: Sequence[Any], lanes: Sequence[int | None] | None = None
+) -> list[np.ndarray]:
+    """The gradient of a weighted sum of the results by the floats among the arguments, in reverse mode.
+
+    lanes: of each argument, its axis of lanes, as `jax.vmap` takes them; one that all share has one gradient.
+    """
+    mapped = function if lanes is None else jax.vmap(function, in_axes=tuple(lanes))
+
+    def total(*args: Any) -> Any:
+        results = [x for x in jax.tree.leaves(mapped(*args)) if jnp.issubdtype(x.dtype, jnp.inexact)]
+        return sum((x * jnp.cos(jnp.arange(1.0, x.size + 1).reshape(x.shape))).sum() for x in results)
+
+    floats = tuple(k for k, x in enumerate(args) if x.dtype.kind == "f")
+    return leaves(jax.jit(jax.grad(total, argnums=floats))(*args))
 
 
 def xla(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:

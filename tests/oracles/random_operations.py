@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 from jax import lax
+from jax.extend.core.primitives import empty2_p
 
 from carom.engine.forward_only import forward_only
 from carom.engine.native.primitive import native
@@ -427,6 +428,27 @@ def _reverse(source: Source, _: str) -> Any:
 def _empty(source: Source, _: str) -> Any:
     x = source.array(source.shape(1), source.pick(NUMBERS))
     return lambda x: lax.dynamic_update_slice(lax.empty(x.shape, x.dtype), x, (0,) * x.ndim), [x]
+
+
+@makes("empty2")
+def _zero(source: Source, _: str) -> Any:
+    dtype = source.pick(NUMBERS)
+
+    def added(x: Any) -> Any:
+        return x + lax.broadcast(empty2_p.bind(dtype=x.dtype, memory_space=jax.typeof(x).memory_space), x.shape)
+
+    return added, [source.array(source.shape(), dtype)]
+
+
+@makes("custom_linear_solve")
+def _solve(source: Source, _: str) -> Any:
+    n = source.count(1, 6)
+    scale = 2.0 ** source.array((n,), "int32", False).clip(-8, 8)
+
+    def solved(scale: Any, b: Any) -> Any:
+        return lax.custom_linear_solve(lambda x: scale * x, b, lambda _, b: b / scale, lambda _, b: b / scale)
+
+    return solved, [scale, source.array((n,), "float64", False)]
 
 
 @makes("iota")

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from carom.engine.algebra.bounded import iterate
+
 SHAPES = (
     (),
     (1,),
@@ -48,12 +50,15 @@ def arguments(seed: int, lanes: int | None = None, special: bool = False) -> tup
     return *floats, whole
 
 
-def program(seed: int, statements: int = 8, nested: int = 2) -> Callable[..., list[Any]]:
-    """statements: how many it has at the top; fewer of them are a beginning of the same program."""
+def program(seed: int, statements: int = 8, nested: int = 2, bounded: bool = False) -> Callable[..., list[Any]]:
+    """statements: how many it has at the top; fewer of them are a beginning of the same program.
+
+    bounded: every loop has a bound, so that the program can be differentiated in reverse mode.
+    """
 
     def function(*args: Any) -> list[Any]:
         random = np.random.default_rng(seed)
-        body = _Body(random, list(args), nested)
+        body = _Body(random, list(args), nested, bounded)
         for _ in range(statements):
             body.statement()
         picked = random.integers(0, len(body.pool), 3)
@@ -70,8 +75,8 @@ def small(x: Any) -> Any:
 class _Body:
     """Statements one after another, each of which adds values to the pool that those behind it choose from."""
 
-    def __init__(self, random: np.random.Generator, pool: list[Any], nested: int) -> None:
-        self.random, self.pool, self.nested = random, pool, nested
+    def __init__(self, random: np.random.Generator, pool: list[Any], nested: int, bounded: bool) -> None:
+        self.random, self.pool, self.nested, self.bounded = random, pool, nested, bounded
         self.start: list[Any] = []  # of the last loop or branch
 
     # choices
@@ -215,6 +220,10 @@ class _Body:
         flat = x.reshape(-1)
         n = max(1, min(flat.size, int(self.random.integers(1, 30))))
         mode = self.one(["clip", "drop"])
+
+        def inside(index: Any) -> Any:  # jax's gradient of a maximum promises this
+            return jnp.clip(index, 0, flat.size - 1) if self.bounded else index
+
         ways = [
             lambda: lax.dynamic_update_slice(flat, self.of_shape((n,)), (self.index((), flat.size),)),
             lambda: lax.dynamic_update_slice(flat, jnp.flip(flat[:n]), (self.index((), flat.size),)),
@@ -222,7 +231,7 @@ class _Body:
             lambda: flat.at[self.index((n,), flat.size)].add(self.of_shape((n,)), mode=mode),
             lambda: flat.at[self.index((n,), flat.size)].set(flat[::-1][:n], mode=mode),
             lambda: flat.at[:n].set(self.of_shape((n,))),
-            lambda: flat.at[self.index((n,), flat.size)].max(self.of_shape((n,)), mode=mode),
+            lambda: flat.at[inside(self.index((n,), flat.size))].max(self.of_shape((n,)), mode=mode),
             lambda: x.at[self.index((), x.shape[0])].set(self.of_shape(x.shape[1:]), mode=mode) if x.ndim else x + 1,
             lambda: (
                 x.at[..., self.index((), x.shape[-1])].set(self.of_shape(x.shape[:-1]), mode=mode) if x.ndim else x + 1
@@ -270,7 +279,7 @@ class _Body:
         outside = [self.pool[k] for k in random.integers(0, len(self.pool), 3)]
         if random.random() < 0.5:  # what a loop started from, beside what has become of it
             outside += self.start
-        body = _Body(random, [*outside, *values], self.nested - 1)
+        body = _Body(random, [*outside, *values], self.nested - 1, self.bounded)
         if not any(x.dtype == jnp.float64 for x in body.pool):
             body.pool.insert(0, jnp.float64(3.0))
         for _ in range(statements):
@@ -325,7 +334,8 @@ class _Body:
 
     def repeat(self) -> None:
         seed, statements = self._parameters()
-        turns = self.one(TURNS) if self.chance(0.5) else self.index((), 4)
+        known = self.chance(0.5) or self.bounded
+        turns = self.one(TURNS) if known else self.index((), 4)
 
         def body(i: Any, carry: list[Any]) -> list[Any]:
             inner = self.inner([jnp.float64(i), *carry], seed, statements)
@@ -373,7 +383,8 @@ class _Body:
             inner = self.inner(values, seed, statements)
             return turn + 1, inner.handed_on(values)
 
-        self.kept(lax.while_loop(test, body, (jnp.int32(0), self.carry()))[1])
+        start = jnp.int32(0), self.carry()
+        self.kept((iterate(test, body, start, most) if self.bounded else lax.while_loop(test, body, start))[1])
 
     def branch(self) -> None:
         """Branches that hand on what they were given, changed, in another order, or not at all."""

@@ -25,3 +25,11 @@ def _native(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     """Inline a native program within a program: jax caches traces, and may have traced it outside of any program."""
     avals = [x.aval for x in equation.invars]
     return translate_closed(graph, equation.params["program"].within(equation.params["batched"], avals), ins)
+
+
+@rule("custom_linear_solve")
+def _solve(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    """Inline the solution of linear equations; the other functions of the primitive are for derivatives of it."""
+    lengths, bodies = equation.params["const_lengths"], equation.params["jaxprs"]
+    first = lengths.matvec + lengths.vecmat
+    return translate_closed(graph, bodies.solve, [*ins[first : first + lengths.solve], *ins[sum(lengths) :]])

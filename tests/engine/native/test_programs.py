@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from carom.engine.native import machine
-from carom.tests.oracles.native_and_xla import Native, assert_close, assert_same_bits, step_by_step, xla
+from carom.tests.oracles.native_and_xla import Native, assert_close, assert_same_bits, gradient, step_by_step, xla
 from carom.tests.oracles.random_programs import arguments, program, together
 
 TOGETHER = 20  # programs in one
@@ -71,6 +71,17 @@ def check_derivative(seed: int) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * most, err_msg=f"seed {seed}, {k}")
 
 
+def check_gradient(seed: int, lanes: int | None = None) -> None:
+    """In reverse mode, of one lane or of several that share one argument; also the gradients of lanes."""
+    function, args = program(seed, 6, bounded=True), arguments(seed, lanes)
+    axes = None if lanes is None else [None if k == 1 else 0 for k in range(len(args))]
+    args = args if lanes is None else [x[0] if axis is None else x for x, axis in zip(args, axes or (), strict=True)]
+    mine, theirs = Native(function).gradient(args, axes), gradient(function, args, axes)
+    for k, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+        most = np.abs(b[np.isfinite(b)]).max(initial=1.0)
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * most, err_msg=f"seed {seed}, {lanes} lanes, {k}")
+
+
 def _no_tangent(x: np.ndarray) -> np.ndarray:
     import jax
 
@@ -115,6 +126,12 @@ def test_derivatives(seed: int) -> None:
     check_derivative(seed)
 
 
+@pytest.mark.parametrize("lanes", [None, 3])
+@pytest.mark.parametrize("seed", range(4000, 4005))
+def test_gradients(seed: int, lanes: int | None) -> None:
+    check_gradient(seed, lanes)
+
+
 @pytest.mark.parametrize("first", by_hand(range(100_000, 109_000, 100)))
 def test_many_programs(first: int) -> None:
     for seed in range(first, first + 100, TOGETHER):
@@ -132,3 +149,4 @@ def test_lanes_and_derivatives_of_many(first: int) -> None:
     check_lanes(first, 20)
     for seed in range(first, first + 20):
         check_derivative(seed)
+        check_gradient(seed)

@@ -135,9 +135,10 @@ def contact_errors(
     there, was, matched = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
     matched = matched & contacts.active
     expected, partner = jax.tree.map(lambda x: gather(x, was, 0), expected), (was, matched)
-    # a contact that has sunk in moves out at its target velocity; otherwise the gap should be 0
+    # a contact that has sunk in moves out at its target velocity, and no deeper; otherwise the gap should be 0
     sunk = expected.gap < -ENVELOPE * model.gap_band
-    gap = contacts.gap - jnp.where(sunk, expected.gap + (expected.u_n + expected.target) * (h_there * 0.5), 0)
+    way_out = jnp.maximum((expected.u_n + expected.target) * (h_there * 0.5), 0)
+    gap = contacts.gap - jnp.where(sunk, expected.gap + way_out, 0)
     u_n = u.z - expected.target
     matched = matched & (jnp.abs(gap) <= expected.most * h_there + NEAR * model.gap_band)
     # schemes of order 1 first move a contact that leaves along a curve into the ground

@@ -5,9 +5,12 @@ The end is changed by impulses of these contacts,
     shift = Y l,  J shift = -gap;   kick = Y p,  J kick = -u,   with J, Y of the end
 
 which is the change with the least kinetic energy. It acts along the normals, and in all three directions of contacts
-that stick. J turns with the shift, so both are computed twice, the second time with the changes of gaps and normal
-velocities by the second derivatives of the gaps (`contact/curvature.py`). The remaining gap is of order 3 in the shift.
-Contacts that the shift would push in get a wanted gap as well.
+that stick. Bodies that stick at several points may then be too tightly held to close a gap elsewhere (a box on an edge
+that leans on another one cannot turn), so the second correction acts along the normals only.
+
+J turns with the shift, so both are computed twice, the second time with the changes of gaps and normal velocities by
+the second derivatives of the gaps (`contact/curvature.py`). The remaining gap is of order 3 in the shift. Contacts that
+the shift would push in get a wanted gap as well.
 """
 
 from __future__ import annotations
@@ -85,9 +88,10 @@ def correct_step_end(
         rows = jacobian_at(lock_dofs(model, tried.locked_dofs), tried.state.q, contacts)
     none, rows = jnp.zeros_like(errors.gap), rows.still
     concerned, still = clocks.of_contacts(rows.tree, again), jnp.zeros_like(before.shift)
+    sticks = errors.tangent & clocks.of_contacts(rows.tree, before.times == 0)
 
     def iterate(x: _CorrectionState) -> _CorrectionState:
-        directions = jax.tree.map(lambda x: x & concerned, Vec3(errors.tangent, errors.tangent, x.normal))
+        directions = jax.tree.map(lambda x: x & concerned, Vec3(sticks, sticks, x.normal))
         change_for = _change_solver(clocks, rows, directions, still)
         (shift, _), (kick, _) = change_for(Vec3(none, none, x.off), errors.u)
         there = contacts.gap + relative_velocity(rows, shift).z

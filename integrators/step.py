@@ -18,6 +18,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
+from ..contact.determine import in_envelope
 from ..contact.events import Impacts
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
@@ -86,6 +87,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
         clock, t = advance_clock(lane.clock, step.h, frames, apart)
+        new_frame = clock.frame > lane.clock.frame  # it does not depend on earlier ones
         island, wakes = (None, lane.done & False) if lane.island is None else wake_islands(lane.island, contacts, rows)
     stopped = full | (~lane.done & (verdict.code == NOT_FINITE))
 
@@ -93,25 +95,27 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         window_impacts = impacts_at_window_start(model, lane, step, accepted)
         strikes = accepted & ~left_to_window(lane, verdict.search, step.window) & ~wakes
         moving = clocks.under_way(rows.tree, contacts, step.h, lane.fresh)
-        ended = clocks.of_contacts(rows.tree, is_stalled(lane))
+        ended = clocks.of_contacts(rows.tree, is_stalled(lane) & ~new_frame)
         response = resolve_impacts(rules, model, step.state, moving, rows, verdict.u_n, strikes, ended)
         done = (clock.frame > frames.count) & ~wakes
         with jax.named_scope("prepare"):
             after = State(step.state.q, response.v, t)
             drive = controller(model, after, clock.frame)
             new_clocks = assign_clocks(model, lane, step.h, after, drive, bounds, reach, clock.left)
-            found, led_by = (near, bounds, contacts, rows), (step, lane.ready.state)
+            led_by = step._replace(rests=step.rests & ~new_frame), lane.ready.state
+            found = near, bounds, contacts, rows
             stays = island if apart is None else asleep
+            renewed = new_frame & ~done & depends_on_step(model, contacts, response.impacts.count, step.window)
             go_on = lambda: prepare_step(rules, model, after, *found, drive, max_dt, *led_by, stays, reach, new_clocks)  # noqa: E731
             end = lambda: skip_preparation(rules, model, after, *found[1:], drive, reach, clock.left)  # noqa: E731
-            ready = go_on() if done.ndim else jax.lax.cond(done, end, go_on)
-            ready = ready._replace(
-                load=load_after(lane, step, contacts, verdict.partner, clock.frame > lane.clock.frame)
-            )
+            ready = go_on() if done.ndim else jax.lax.cond(done | renewed, end, go_on)
+            seen = ready.contacts._replace(active=ready.contacts.active & ~renewed)
+            ready = ready._replace(contacts=seen, load=load_after(lane, step, contacts, verdict.partner, new_frame))
         code = gravest(lane.code, step.code, contacts.code, response.code, verdict.code)
         awake = jnp.zeros_like(lane.fresh)
         count = response.impacts.count if window_impacts is None else response.impacts.count + window_impacts.count
-        new = Lane(ready, verdict.search, clock, count_tick(count), code, done, wakes, late, awake, island, new_clocks)
+        fresh = wakes | renewed
+        new = Lane(ready, verdict.search, clock, count_tick(count), code, done, fresh, late, awake, island, new_clocks)
         all_went = clocks.of_all(step.h > 0)  # a tree that waits for others is not asleep
         return new._replace(asleep=is_unchanged(lane, new) & all_went), response.impacts, window_impacts
 
@@ -134,6 +138,17 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     last = None if lane.tried is None else first_try
     at = None if apart is None else clocks.of_contacts(rows.tree, clock_times(lane.clock, step.h))
     return TickResult(new._replace(tried=last), contacts, impacts, step, began, at)
+
+
+def depends_on_step(model: Model, contacts: Contacts, impacts: Array, window: Array | None) -> Array:
+    """Return whether the contacts at the end of a step (*batch) may be others than a run that starts there detects.
+
+    Contacts that the step carried are detected in a larger distance, and the near pairs are those of the velocities
+    before the impacts. At a frame such a lane detects again, as a new run does.
+    """
+    if window is not None:  # these detect what may touch within the window, at any state
+        return impacts < 0
+    return (contacts.active & ~in_envelope(model, contacts)).any(0) | (impacts > 0)
 
 
 def first_lane(

@@ -137,7 +137,7 @@ def decide(
     deep = deep & ~(as_deep & (since >= each(h)))  # a contact that was too deep before the step gives no time of impact
     # overlapping corners that move out again; contacts that the step carried are corrected instead
     put = errors.normal & (each(carries) | ~errors.lifts)
-    out = contacts.active & ~closes & (-contacts.gap > sunk + ENVELOPE * model.gap_band) & ~put
+    out = contacts.active & ~closes & (-contacts.gap > jnp.maximum(sunk, ENVELOPE * model.gap_band)) & ~put
     deep, since = deep | out, jnp.where(out, jnp.inf, since)
     strikes = clocks.any(rows.tree, closes & (contacts.gap <= model.gap_band))
     too_deep, since = clocks.any(rows.tree, deep), clocks.most(rows.tree, jnp.where(deep, since, 0))
@@ -172,9 +172,12 @@ def decide(
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     short = jnp.where(h < jnp.where(is_stalled(lane), 2**ANYWAY, 1) * LEAST_STEP * max_dt, search.short + 1, 0)
     short = jnp.where(h == 0, search.short, short) if clocks.each() else short  # a tree that waits is not stalled
-    # a frame does not depend on earlier ones
-    paced = (h < lane.clock.left) & (fine < max_dt)
-    new = none._replace(high=ahead, short=short, fine=jnp.where(paced, fine, jnp.inf))
+    inside = h < lane.clock.left  # a frame does not depend on earlier ones
+    new = none._replace(
+        high=jnp.where(inside, ahead, jnp.inf),
+        short=jnp.where(inside, short, 0),
+        fine=jnp.where(inside & (fine < max_dt), fine, jnp.inf),
+    )
     rejected = none._replace(
         high=jnp.where(too_deep, h, search.high),
         aim=jnp.minimum(jnp.where(too_deep, back, jnp.where(rough, fine, h * part)), sure),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...collision.poses import Array, quaternion_product, rotation_matrix
@@ -15,7 +13,7 @@ PLANES = {"xy": (_X, _Y), "xz": (_X, _Z), "yz": (_Y, _Z)}  # a turn is positive 
 OFF = 1e-9  # [m/s, rad/s] velocity out of the plane that counts as none
 
 
-def flat_joint(where: str, plane: Any, position: Array, quaternion: Array) -> tuple[Planar, Array, Array, Array]:
+def flat_joint(where: str, plane: str, position: Array, quaternion: Array) -> tuple[Planar, Array, Array, Array]:
     """The joint, the position (3,) and quaternion (4,) of its frame, and q (3,): the angle [rad] and the two
     coordinates of the world in the plane [m]. position (3,), quaternion (4,): of the body."""
     if plane not in PLANES:
@@ -30,7 +28,7 @@ def flat_joint(where: str, plane: Any, position: Array, quaternion: Array) -> tu
     return joint, n * (n @ position), frame, np.array([angle, x @ position, y @ position])
 
 
-def flat_velocity(where: str, plane: Any, velocity: Array) -> Array:
+def flat_velocity(where: str, plane: str, velocity: Array) -> Array:
     """v (3,) of a body whose origin has the angular and linear velocity (6,); rejects motion out of the plane."""
     x, y = PLANES[plane]
     n = np.cross(x, y)

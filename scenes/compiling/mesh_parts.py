@@ -13,6 +13,8 @@ from ...collision.mesh import MeshReport, inspect_mesh
 from ...collision.meshes.hulls import Convex, as_hull, outlines
 from ...collision.meshes.pieces import as_pieces
 from ...collision.meshes.surfaces import MeshError, Surface, areas
+from ...collision.poses import Array
+from ...collision.shapes import Mesh
 from . import check
 from .geometry import Geometry
 
@@ -22,7 +24,7 @@ KEPT, BESIDES = 2**27, 2**14  # [bytes] of kept meshes in all, and of one beside
 COARSE = 0.01  # part of the size: if 64 vertices leave out more, there is a warning
 
 
-def mesh_parts(where: str, s: Any) -> list[Geometry]:
+def mesh_parts(where: str, s: Mesh) -> list[Geometry]:
     """One row or several; the first has the mesh's surface, for the mass."""
     shown = s.source if isinstance(s.source, str) else "a mesh given as arrays"
     scale = check.numbers(where, "scale", s.scale, () if np.ndim(s.scale) == 0 else (3,))
@@ -48,7 +50,7 @@ def mesh_parts(where: str, s: Any) -> list[Geometry]:
     return [parts[0]._replace(surface=surface), *parts[1:]]
 
 
-def _stamp(source: Any) -> tuple[int, int] | None:
+def _stamp(source: object) -> tuple[int, int] | None:
     """Time of a file's last change, and its length [bytes]; None for arrays, and for missing files."""
     try:
         status = os.stat(source if isinstance(source, str) else "")  # a number would be a file descriptor
@@ -60,7 +62,7 @@ def _stamp(source: Any) -> tuple[int, int] | None:
 Prepared = tuple[Surface, MeshReport, Convex | None]
 
 
-def _prepare(source: Any, scale: Any, convex: str | None) -> Prepared:
+def _prepare(source: Any, scale: Array, convex: str | None) -> Prepared:
     surface, report = inspect_mesh(source, scale)
     if convex == "none":
         return surface, report, None

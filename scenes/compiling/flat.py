@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...collision.poses import Array, quaternion_product, rotation_matrix
@@ -28,7 +30,7 @@ def flat_joint(where: str, plane: str, position: Array, quaternion: Array) -> tu
     return joint, n * (n @ position), frame, np.array([angle, x @ position, y @ position])
 
 
-def flat_velocity(where: str, plane: str, velocity: Array) -> Array:
+def flat_velocity(where: str, plane: Any, velocity: Array) -> Array:
     """v (3,) of a body whose origin has the angular and linear velocity (6,); rejects motion out of the plane."""
     x, y = PLANES[plane]
     n = np.cross(x, y)

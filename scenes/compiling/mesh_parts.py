@@ -14,7 +14,6 @@ from ...collision.meshes.hulls import Convex, as_hull, outlines
 from ...collision.meshes.pieces import as_pieces
 from ...collision.meshes.surfaces import MeshError, Surface, areas
 from ...collision.poses import Array
-from ...collision.shapes import Mesh
 from . import check
 from .geometry import Geometry
 
@@ -24,7 +23,7 @@ KEPT, BESIDES = 2**27, 2**14  # [bytes] of kept meshes in all, and of one beside
 COARSE = 0.01  # part of the size: if 64 vertices leave out more, there is a warning
 
 
-def mesh_parts(where: str, s: Mesh) -> list[Geometry]:
+def mesh_parts(where: str, s: Any) -> list[Geometry]:
     """One row or several; the first has the mesh's surface, for the mass."""
     shown = s.source if isinstance(s.source, str) else "a mesh given as arrays"
     scale = check.numbers(where, "scale", s.scale, () if np.ndim(s.scale) == 0 else (3,))

@@ -14,17 +14,21 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax import Array, ShapeDtypeStruct
+from jax.core import ShapedArray
+from jax.extend import core as jex
 
 from . import cache, structure
 from .blocks import side_by_side
 from .code import MachineCode, compile_code
 from .runner import of_gpu
 from .stages import stage
-from .types import Unsupported
+from .types import Shaped, Unsupported
 from .warp.code import GpuKernel, compile_kernel
 
 ROWS = 10007  # rows of an open array while a program is traced: no other axis has this length
 NO_MESH = jax.sharding.AbstractMesh((), ())
+T = TypeVar("T")
 CodeOrKernel = TypeVar("CodeOrKernel", MachineCode, GpuKernel)
 log = logging.getLogger("carom.native")
 _in_derivative: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
@@ -37,8 +41,8 @@ class Program:
     written; then it is also a result, in the same order."""
 
     def __init__(
-        self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
-        blocks: bool = False, alike: bool = False,
+        self, name: str, function: Callable[..., list[Array]], avals: Sequence[ShapeDtypeStruct], open: Sequence[int],
+        key: str | None, blocks: bool = False, alike: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.function, self.avals, self.open = name, function, tuple(avals), tuple(open)
         self.wide = wide_of(self.avals) if blocks else None  # lanes of a block; None: the function is of one lane
@@ -52,11 +56,11 @@ class Program:
         )
 
     @functools.cached_property
-    def closed_jaxpr(self) -> Any:
+    def closed_jaxpr(self) -> jex.ClosedJaxpr:
         with stage(self.name, "tracing"), jax.sharding.use_abstract_mesh(NO_MESH):  # a lane is outside any shard_map
             return _trace(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
 
-    def within(self, batched: tuple[bool, ...], avals: Sequence[Any]) -> Any:
+    def within(self, batched: tuple[bool, ...], avals: Sequence[Shaped]) -> jex.ClosedJaxpr:
         """Return the jaxpr as a part of another program."""
         if any(self.open):
             raise Unsupported("a program of open arrays within another")
@@ -76,7 +80,9 @@ class Program:
     def _kernel_key(self) -> str | None:
         return self.key and hashlib.sha256(f"{self.key} {of_gpu(self._alike).name}".encode()).hexdigest()
 
-    def _compile(self, compile: Callable[..., CodeOrKernel], key: str | None) -> CodeOrKernel | None:
+    def _compile(
+        self, compile: Callable[[str, jex.ClosedJaxpr, Sequence[int], bool], CodeOrKernel], key: str | None
+    ) -> CodeOrKernel | None:
         try:
             made = compile(self.name, self.closed_jaxpr, self.open, key is None)
         except (Unsupported, ImportError) as why:
@@ -103,11 +109,11 @@ class Program:
         return "code" in self.__dict__ or "kernel" in self.__dict__
 
     @functools.cached_property
-    def results(self) -> tuple[Any, ...]:
+    def results(self) -> tuple[ShapeDtypeStruct, ...]:
         """Results of one lane; those of open arrays have ROWS rows."""
         return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed_jaxpr.out_avals)
 
-    def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
+    def results_of(self, avals: Sequence[Shaped], batched: tuple[bool, ...]) -> list[ShapedArray]:
         """Results of all lanes of these arguments."""
         lanes = lanes_of(avals, batched)
         lead = () if lanes is None else (lanes,)
@@ -120,7 +126,7 @@ class Program:
             made.append(jax.core.ShapedArray((*lead, *shape), x.dtype))
         return made
 
-    def plain(self, batched: tuple[bool, ...], *leaves: Any) -> list[Any]:
+    def plain(self, batched: tuple[bool, ...], *leaves: Array) -> list[Array]:
         """Call the function in the form for jax."""
         if not any(batched):
             return self.function(*leaves)
@@ -134,7 +140,7 @@ class Program:
         if varying not in self._derivatives:
             given = [(a, is_open) for a, is_open, yes in zip(self.avals, self.open, varying, strict=True) if yes]
 
-            def function(*leaves: Any) -> list[Any]:
+            def function(*leaves: Array) -> list[Array]:
                 primals, some = leaves[: len(self.avals)], iter(leaves[len(self.avals) :])
                 tangents = [next(some) if yes else no_tangent(x) for x, yes in zip(primals, varying, strict=True)]
                 out, dots = jvp_in_derivative(self.function, primals, tuple(tangents))
@@ -151,8 +157,8 @@ class Program:
         return self._derivatives[varying]
 
 
-def _trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
-    def inside(*leaves: Any) -> Any:
+def _trace(function: Callable[..., list[Array]], avals: Sequence[Shaped]) -> jex.ClosedJaxpr:
+    def inside(*leaves: Array) -> list[Array]:
         token = in_native.set(True)
         try:
             return function(*leaves)
@@ -167,7 +173,9 @@ def in_derivative() -> bool:
     return _in_derivative.get()
 
 
-def jvp_in_derivative(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+def jvp_in_derivative(
+    function: Callable[..., T], primals: tuple[Array, ...], tangents: tuple[Array | np.ndarray, ...]
+) -> tuple[T, T]:
     token = _in_derivative.set(True)
     try:
         return jax.jvp(function, primals, tangents)
@@ -175,24 +183,24 @@ def jvp_in_derivative(function: Callable[..., Any], primals: Any, tangents: Any)
         _in_derivative.reset(token)
 
 
-def differentiable(x: Any) -> bool:
+def differentiable(x: Shaped) -> bool:
     return jnp.issubdtype(x.dtype, jnp.inexact)
 
 
-def no_tangent(x: Any) -> Any:
+def no_tangent(x: Array) -> np.ndarray:
     return np.zeros(x.shape, x.dtype if differentiable(x) else jax.dtypes.float0)
 
 
-def wide_of(avals: Sequence[Any]) -> int:
+def wide_of(avals: Sequence[Shaped]) -> int:
     """Number of lanes that run side by side, by its widest numbers."""
     return min((side_by_side(a.dtype) for a in avals if differentiable(a)), default=side_by_side(np.float64))
 
 
-def broadcast_lanes(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:
+def broadcast_lanes(args: Sequence[Array], batched: tuple[bool, ...]) -> tuple[Array, ...]:
     """Give all arguments a first axis of lanes."""
     lanes = lanes_of(args, batched)
     return tuple(x if yes else jnp.broadcast_to(x, (lanes, *x.shape)) for x, yes in zip(args, batched, strict=True))
 
 
-def lanes_of(avals: Sequence[Any], batched: tuple[bool, ...]) -> int | None:
+def lanes_of(avals: Sequence[Shaped], batched: tuple[bool, ...]) -> int | None:
     return next((a.shape[0] for a, yes in zip(avals, batched, strict=True) if yes), None)

@@ -262,7 +262,7 @@ _EXTENTS: dict[str, Callable[[Vec3, Array], Array]] = {
 }
 
 
-def root(x: Array | float) -> Array:
+def root(x: Array | np.ndarray | float) -> Array:
     """Square root; 0 with derivative 0 where x <= 0; NaN stays NaN."""
     none = x <= 0
     return jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, x)))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from ..engine.algebra.fence import lane_programs
 from ..engine.model import Model
@@ -20,8 +21,10 @@ from ..engine.packed import Packed
 from ..engine.state import State
 from .motion.forces import Drive
 
+T = TypeVar("T")
 
-def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, rows: Drive, *own: Any) -> Any:
+
+def over_lanes(run: Callable[..., T], model: Packed | Model, state: State, rows: Drive, *own: Any) -> T:
     """Call run(model, state, rows, *own) for one scene or for every lane; every result has its lanes first.
 
     rows: motor commands and forces, (frames, nv) or (frames, lanes, nv).
@@ -32,20 +35,20 @@ def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, row
     arrays, tree = jax.tree.flatten((model, state, rows, *own))
     axes = jax.tree.leaves((*lane_axes(model, state, rows), jax.tree.map(lambda x: 0 if jnp.ndim(x) else -1, own)))
 
-    def one(arrays: Any) -> Any:
+    def one(arrays: list[Array]) -> T:
         return run(*jax.tree.unflatten(tree, arrays))
 
     return jax.vmap(one, in_axes=([None if axis < 0 else axis for axis in axes],))(arrays)
 
 
-def one_by_one(run: Callable[..., Any], model: Model, state: State, rows: Drive) -> Any:
+def one_by_one(run: Callable[..., T], model: Model, state: State, rows: Drive) -> T:
     """Call run as `over_lanes` does, if run is part of XLA's program instead of its own program."""
     if not state.t.ndim or not lane_programs():
         return run(model, state, rows)
     arrays, tree = jax.tree.flatten((model, state, rows))
     axes = jax.tree.leaves(lane_axes(model, state, rows))
 
-    def one(own: Any) -> Any:
+    def one(own: list[Array]) -> T:
         mine = iter(own)
         lane = [x if axis < 0 else next(mine) for x, axis in zip(arrays, axes, strict=True)]
         return run(*jax.tree.unflatten(tree, lane))

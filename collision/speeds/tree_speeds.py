@@ -25,6 +25,7 @@ import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ...engine.algebra.fence import fence
@@ -34,7 +35,7 @@ from ...engine.joints import JOINTS
 from ...engine.model import Model
 from ..bounds import norm, root
 
-Number = Array | float
+Number = Array | np.ndarray | float
 TURNING = frozenset({"revolute", "screw", "cylindrical", "planar"})  # one rotation, about a known axis
 PINNED = frozenset({"fixed", "revolute", "universal", "spherical"})  # the child's origin is fixed in the parent
 

@@ -102,7 +102,7 @@ def lanewise(function: Callable[..., R]) -> Callable[..., R]:
         )
 
     @functools.wraps(function)
-    def call(model: Model, *arrays: Any) -> Any:
+    def call(model: Model, *arrays: Array | np.ndarray) -> R:
         if _needs_jax(arrays) or is_traced(model) or not lane_programs():
             return plain(model, *arrays)
         try:

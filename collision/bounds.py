@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -262,7 +262,7 @@ _EXTENTS: dict[str, Callable[[Vec3, Array], Array]] = {
 }
 
 
-def root(x: Any) -> Array:
+def root(x: Array | np.ndarray | float) -> Array:
     """Square root; 0 with derivative 0 where x <= 0; NaN stays NaN."""
     none = x <= 0
     return jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, x)))
@@ -279,7 +279,7 @@ def _part(v: Vec3, where: slice) -> Vec3:
 
 def _runs(topology: Topology, by_faces: bool = False) -> list[tuple[str, list[int]]]:
     """Shapes of equal kind and number of points, or number and size of faces: (kind, shapes)."""
-    runs: dict[tuple[Any, ...], list[int]] = {}
+    runs: dict[tuple[str, *tuple[int, ...]], list[int]] = {}
     for i, (kind, (start, stop)) in enumerate(zip(topology.shape_kinds, topology.shape_points, strict=True)):
         key = (kind, stop - start)
         if by_faces and kind == "hull" and topology.shape_faces:

@@ -11,9 +11,10 @@ cells     a grid (`culling/cells.py`), for groups whose matrix would take longer
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +31,7 @@ from .culling.bitset import count_below, first_set
 from .culling.cells import near_in_cells
 from .culling.pair_matrix import CullingSphere, near_matrix
 
+T = TypeVar("T")
 Ints = NDArray[np.int32]
 
 ALL_PAIRS = 1024  # pairs of a scene: up to this many, all are candidates
@@ -177,7 +179,7 @@ def _group(kinds: tuple[str, str], pairs: Ints, rows: Ints, capacity: int, way: 
 
 
 def candidates(
-    plan: PairPlan, center: Vec3, radius: Array, up: Vec3, margin: Any, still: Array | None = None
+    plan: PairPlan, center: Vec3, radius: Array, up: Vec3, margin: Array | float, still: Array | None = None
 ) -> list[Candidates]:
     """One entry per group: the pairs whose bounding spheres' gap is at most the margin, ascending.
 
@@ -193,7 +195,7 @@ def candidates(
     batch = jnp.broadcast_shapes(jnp.shape(center.x)[1:], jnp.shape(radius)[1:], jnp.shape(margin))
     margin = jnp.broadcast_to(jnp.asarray(margin, dtype), batch)
 
-    def full(x: Any) -> Array:
+    def full(x: Array) -> Array:
         x = jax.lax.stop_gradient(jnp.asarray(x, dtype))  # which pairs are near has no derivative
         return jnp.broadcast_to(x.reshape(x.shape + (1,) * (1 + len(batch) - x.ndim)), (len(x), *batch))
 
@@ -259,7 +261,7 @@ def _table(group: PairGroup) -> PairTable:
     return group.table
 
 
-def _per_lane(function: Any, rank: int) -> Any:
+def _per_lane(function: Callable[..., T], rank: int) -> Callable[..., T]:
     """Map a function of one lane over trailing batch axes."""
     for _ in range(rank):
         function = jax.vmap(function, in_axes=-1, out_axes=-1)

@@ -6,7 +6,7 @@ length of a step (`safe_step.py`), and the pairs have no contacts.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,8 @@ from .geometry.near import Near, only_where
 from .narrow import KERNELS, attach_to_poses, search, swap_sides
 from .posed import Shapes, rows_first, shapes_picked
 
+T = TypeVar("T")
+Indices = np.ndarray | Array  # those of numpy are known when a program is traced
 VECTOR = 64  # bytes of one SIMD vector
 
 
@@ -34,9 +36,9 @@ class Pairs(NamedTuple):
     """
 
     kinds: tuple[str, str]
-    first: Any
-    second: Any
-    swapped: Any
+    first: Indices
+    second: Indices
+    swapped: Indices | np.bool_ | None
     there: Any
 
 
@@ -73,7 +75,7 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs, capacit
     """
     batch, n = shapes.batch, len(pairs.first)
 
-    def how_far(given: tuple[Volume, Array], rows: Any) -> tuple[Near, Array]:
+    def how_far(given: tuple[Volume, Array], rows: tuple[Indices, Indices]) -> tuple[Near, Array]:
         (a, look_a), (b, look_b) = (_of(given, k, batch) for k in rows)
         return (from_plane if pairs.kinds[0] == "plane" else between_centres)(a, b), look_a + look_b
 
@@ -125,17 +127,17 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs, capacit
     return NearRows(jnp.where(real, order, -1), rows, near.sum(0, dtype=jnp.int32), apart)
 
 
-def _of(x: Any, index: Any, batch: tuple[int, ...]) -> Any:
+def _of(x: T, index: Indices, batch: tuple[int, ...]) -> T:
     """x (ns, *batch or ones) at the shapes `index`."""
     if isinstance(index, np.ndarray):
         return jax.tree.map(lambda x: take(x, index.tolist()), x)
     return jax.tree.map(lambda x: jnp.take_along_axis(jnp.broadcast_to(x, (len(x), *batch)), index, 0), x)
 
 
-def _at(x: Any, index: Array) -> Array:
+def _at(x: Indices, index: Array) -> Array:
     """x (n,) or (n, *batch) at the indices (m, *batch)."""
     return jnp.asarray(x)[index] if np.ndim(x) == 1 else jnp.take_along_axis(x, index, 0)
 
 
-def _gather_swapped(swapped: Any, order: Array) -> Any:
+def _gather_swapped(swapped: Indices | np.bool_ | None, order: Array) -> Indices | np.bool_ | None:
     return swapped if swapped is None or np.ndim(swapped) == 0 else _at(np.asarray(swapped).reshape(-1), order)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
 from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Vec3
@@ -27,7 +28,7 @@ from ..engine.shaped import Float
 from ..engine.topology import Topology
 from .bounds import bounding_spheres
 from .broad import Candidates, PairGroup, PairPlan, candidates, pair_plan
-from .by_need import Pairs, meet_near, volumes
+from .by_need import Indices, Pairs, meet_near, volumes
 from .culling.volumes import Volume
 from .fcl_backend import fcl_proximities
 from .geometry.near import Near
@@ -82,7 +83,7 @@ def _by_fcl(model: Model, q: Array, margin: float | None) -> Proximities:
 
 
 @functools.partial(jax.jit, static_argnames=("max_pairs",))
-def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Proximities:
+def _on_device(model: Model, q: Array, margin: Array | float | None, max_pairs: int | None) -> Proximities:
     if not lane_programs():
         return _proximities(max_pairs, model, q, margin)
     near = functools.partial(_lane, max_pairs)
@@ -104,12 +105,12 @@ def _along_one_axis(x: Array, n: int, lanes: tuple[int, ...]) -> Array:
 
 
 @native
-def _lane(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
+def _lane(max_pairs: int | None, model: Model, q: Array, margin: Array | float | None) -> Proximities:
     """Detect in one scene, as a native program."""
     return _proximities(max_pairs, model, q, margin)
 
 
-def _proximities(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
+def _proximities(max_pairs: int | None, model: Model, q: Array, margin: Array | float | None) -> Proximities:
     return _detect(max_pairs, model, q, margin)[0]
 
 
@@ -144,7 +145,7 @@ def _detect(
     max_pairs: int | None,
     model: Model,
     q: Array,
-    margin: Any,
+    margin: Array | float | None,
     look: Array | None = None,
     reach: Array | None = None,
     still: Array | None = None,
@@ -204,7 +205,7 @@ def _buckets(topology: Topology, groups: tuple[PairGroup, ...]) -> tuple[Bucket,
             return max(8, 1 << (stop - start - 1).bit_length())
         return shape if topology.shape_kinds[shape] == "heightfield" else 0
 
-    sorted_by: dict[Any, list[tuple[int, int, bool, int]]] = {}
+    sorted_by: dict[tuple[tuple[str, str], int, int], list[tuple[int, int, bool, int]]] = {}
     for group in groups:
         kinds, swap = kernel_key(*group.kinds)
         first, second = (group.b, group.a) if swap else (group.a, group.b)
@@ -224,7 +225,7 @@ class Surroundings(NamedTuple):
     look: Array
     reach: Array | None
 
-    def within(self, a: Any, b: Any) -> Array | None:
+    def within(self, a: Indices, b: Indices) -> Array | None:
         """Largest distance (n, *batch) [m] of near pairs of shapes (n,) or (n, *batch); None: no limit."""
         if self.reach is None:
             return None
@@ -245,7 +246,7 @@ class _Part(NamedTuple):
 
 
 def _candidates(
-    shapes: Shapes, pairs: PairPlan, margin: Any, reach: Array | None, still: Array | None
+    shapes: Shapes, pairs: PairPlan, margin: Array | float, reach: Array | None, still: Array | None
 ) -> Sequence[Candidates | None]:
     """The candidates of each group; None where every pair is a candidate."""
     every = [group.whole for group in pairs.groups]
@@ -288,7 +289,7 @@ def _rows_of_candidates(
     return _Part(pair, meet(kinds, first, second, swapped), around and around.within(a, b)), None
 
 
-def _touches(shapes: Shapes, pair: Any) -> Array:
+def _touches(shapes: Shapes, pair: Indices) -> Array:
     """Return whether pairs may touch now, (n, *batch or ones).  pair: (n, *batch or ones) rows of `topology.pairs`."""
     touches = rows_first(shapes.model.pair_touches[..., None], shapes.batch)[..., 0]
     lanes = jnp.broadcast_shapes(pair.shape[1:], touches.shape[1:])
@@ -302,7 +303,7 @@ def _by_need(kinds: tuple[str, str], around: Surroundings | None) -> bool:
 
 
 def _meet_near(
-    shapes: Shapes, around: Surroundings | None, pairs: Pairs, pair: Any, capacity: int | None = None
+    shapes: Shapes, around: Surroundings | None, pairs: Pairs, pair: Indices, capacity: int | None = None
 ) -> tuple[_Part, _Part]:
     """Rows of near pairs, and bounds of all.  pair: (n,) or (n, *batch) rows of `topology.pairs`."""
     assert around is not None
@@ -314,7 +315,7 @@ def _meet_near(
 
 
 def _surface(
-    shapes: Shapes, parts: list[_Part], margin: Any, status: tuple[Array, Array], in_front: bool = True
+    shapes: Shapes, parts: list[_Part], margin: Array | float | None, status: tuple[Array, Array], in_front: bool = True
 ) -> Proximities:
     """Join the parts' rows to arrays, the rows of a pair one after another.
 
@@ -333,7 +334,7 @@ def _surface(
 
     cells = [[cell(part, row) for row in part.rows] for part in parts]
 
-    def woven(k: int, kind: Any) -> Array:
+    def woven(k: int, kind: DTypeLike) -> Array:
         pieces = [jnp.stack([x[k] for x in rows], 1).reshape(-1, *batch).astype(kind) for rows in cells]
         return jnp.concatenate([jnp.zeros((0, *batch), kind), *pieces])
 

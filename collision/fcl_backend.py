@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from ..engine.model import Model
 from ..engine.topology import Topology
@@ -44,7 +44,9 @@ from .proximities import Proximities
 _LOCK = threading.Lock()  # callbacks of several devices share FCL's objects
 
 
-def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = np.inf) -> Proximities:
+def fcl_proximities(
+    model: Model, positions: ArrayLike, rotations: ArrayLike, margin: ArrayLike = np.inf
+) -> Proximities:
     """Proximities of the shapes at their poses in the world: positions (..., ns, 3) [m], rotations (..., ns, 3, 3).
 
     margin: [m] pairs farther apart are not reported. Leading axes, also those of the geometry, are the batch; the host
@@ -58,12 +60,12 @@ def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = 
     leads = [jnp.shape(x)[: jnp.ndim(x) - own] for own, xs in operands.items() for x in xs]
     batch, n = np.broadcast_shapes(*leads), pair_table(topology).capacity
 
-    def add_batch_axes(x: Any, own: int) -> jax.Array:
+    def add_batch_axes(x: ArrayLike, own: int) -> jax.Array:
         """Give x as many batch axes as the result, so that another axis in front fits all operands."""
         shape = jnp.shape(x)
         return jnp.reshape(x, (1,) * (len(batch) + own - len(shape)) + shape)
 
-    def out(*shape: int, kind: Any = dtype) -> jax.ShapeDtypeStruct:
+    def out(*shape: int, kind: DTypeLike = dtype) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct((*batch, *shape), kind)
 
     i32, yes = np.dtype(np.int32), np.dtype(bool)
@@ -77,7 +79,7 @@ def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = 
     )  # fmt: skip
 
 
-def host_proximities(topology: Topology, *operands: Any) -> Proximities:
+def host_proximities(topology: Topology, *operands: ArrayLike) -> Proximities:
     """Run the detector on numpy arrays, in a loop over lanes; nothing is compiled.
 
     operands: positions, rotations, `shape_size` and `points` of the model, margin, as in fcl_proximities, with equal

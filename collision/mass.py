@@ -16,7 +16,9 @@ from .mesh import load_mesh
 from .meshes.hulls import convex_hull
 from .meshes.surfaces import Surface, solid_moments
 from .poses import Array, rotation_matrix
-from .shapes import Shape
+from .shapes import Capsule, ConvexHull, Cylinder, Mesh, Shape, Sphere
+
+Moments = tuple[float, Array, Array]  # volume [m^3], centroid [m], inertia about it at density 1 [m^5]
 
 
 @dataclass(frozen=True)
@@ -68,33 +70,33 @@ def mass_in_body_frame(shape: Shape, density: float = 1000.0, surface: Surface |
     return shape_mass(shape, density, surface).in_frame(*pose)
 
 
-def _centered_solid(volume: float, *moments_per_volume: float) -> tuple[float, Array, Array]:
+def _centered_solid(volume: float, *moments_per_volume: float) -> Moments:
     """A solid centred at its origin, from the diagonal of its inertia at mass 1."""
     return volume, np.zeros(3), volume * np.diag(moments_per_volume)
 
 
-def _sphere(s: Any, _: Surface | None):
+def _sphere(s: Sphere, _: Surface | None) -> Moments:
     m = 2 / 5 * s.radius**2
     return _centered_solid(4 / 3 * np.pi * s.radius**3, m, m, m)
 
 
-def _box(s: Any, _: Surface | None):
+def _box(s: Any, _: Surface | None) -> Moments:
     a, b, c = s.half_extents
     return _centered_solid(8 * a * b * c, (b * b + c * c) / 3, (a * a + c * c) / 3, (a * a + b * b) / 3)
 
 
-def _ellipsoid(s: Any, _: Surface | None):
+def _ellipsoid(s: Any, _: Surface | None) -> Moments:
     a, b, c = s.radii
     return _centered_solid(4 / 3 * np.pi * a * b * c, (b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
 
 
-def _cylinder(s: Any, _: Surface | None):
+def _cylinder(s: Cylinder, _: Surface | None) -> Moments:
     r, h = s.radius, s.half_length
     side = r * r / 4 + h * h / 3
     return _centered_solid(2 * np.pi * r * r * h, side, side, r * r / 2)
 
 
-def _capsule(s: Any, _: Surface | None):
+def _capsule(s: Capsule, _: Surface | None) -> Moments:
     r, h = s.radius, s.half_length
     tube, ball = 2 * np.pi * r * r * h, 4 / 3 * np.pi * r**3
     # each half ball has 83/320 r^2 about its own centre, which is h + 3/8 r from the middle
@@ -102,16 +104,15 @@ def _capsule(s: Any, _: Surface | None):
     return tube + ball, np.zeros(3), np.diag([side, side, tube * r * r / 2 + ball * 2 / 5 * r * r])
 
 
-def _hull(s: Any, surface: Surface | None):
+def _hull(s: ConvexHull, surface: Surface | None) -> Moments:
     return solid_moments(surface or convex_hull(np.asarray(s.points, float)))
 
 
-def _mesh(s: Any, surface: Surface | None):
+def _mesh(s: Mesh, surface: Surface | None) -> Moments:
     return solid_moments(surface or load_mesh(s.source, s.scale))
 
 
-# (volume [m^3], centroid [m], inertia about it at density 1 [m^5]) of each kind
-_SOLIDS: dict[str, Callable[[Any, Surface | None], tuple[float, Array, Array]]] = {
+_SOLIDS: dict[str, Callable[[Any, Surface | None], Moments]] = {
     "sphere": _sphere,
     "box": _box,
     "ellipsoid": _ellipsoid,

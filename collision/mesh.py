@@ -52,12 +52,12 @@ class MeshReport:
         return "; ".join(filter(None, [f"{counts}, {size} m, {solid}", *self.repairs, self.hint]))
 
 
-def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
+def load_mesh(source: object, scale: object = 1.0) -> Surface:
     """Surface of a mesh file, or of a pair (vertices, faces), scaled and repaired."""
     return inspect_mesh(source, scale)[0]
 
 
-def inspect_mesh(source: Any, scale: Any = 1.0) -> tuple[Surface, MeshReport]:
+def inspect_mesh(source: object, scale: object = 1.0) -> tuple[Surface, MeshReport]:
     """Return the repaired surface and the report.
 
     source: path of an STL, OBJ, PLY, OFF, GLB or DAE file of 256 MB at most (its parts in their places, as one mesh),
@@ -80,7 +80,7 @@ def inspect_mesh(source: Any, scale: Any = 1.0) -> tuple[Surface, MeshReport]:
     return surface, MeshReport(repairs, len(vertices), len(faces), bodies, closed, volume, box, _hint(size.max()))
 
 
-def _factors(scale: Any) -> Floats:
+def _factors(scale: object) -> Floats:
     try:
         factors = np.broadcast_to(np.asarray(scale, float), 3)
     except (TypeError, ValueError):

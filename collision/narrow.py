@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..engine.algebra.fence import compute_once, lane_programs
 from ..engine.algebra.spatial import Transform
@@ -51,7 +52,9 @@ def _attach(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
 
 
 @_attach.defjvp
-def _attached_derivative(foot: bool, primals: Any, tangents: Any) -> tuple[Near, Near]:
+def _attached_derivative(
+    foot: bool, primals: tuple[Near, Transform, Transform], tangents: tuple[Near, Transform, Transform]
+) -> tuple[Near, Near]:
     row, a, b = primals
     _, da, db = tangents
     fixed = jax.lax.stop_gradient
@@ -110,7 +113,7 @@ def kernel_key(kind_a: str, kind_b: str) -> tuple[tuple[str, str], bool]:
     return ((kind_b, kind_a) if swap else (kind_a, kind_b)), swap
 
 
-def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: Any = None) -> tuple[Near, ...]:
+def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: ArrayLike | None = None) -> tuple[Near, ...]:
     """Rows of pairs of shapes of two kinds, in the world.
 
     kinds: a key of KERNELS, and a, b in its order; swapped: where b is the pair's shape A; None: nowhere.
@@ -133,7 +136,7 @@ def attach_to_poses(kinds: tuple[str, str], rows: tuple[Near, ...], a: Transform
     return tuple(_attach(KERNELS[kinds].foot, row, a, b) for row in rows)
 
 
-def swap_sides(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:
+def swap_sides(rows: tuple[Near, ...], swapped: ArrayLike | None) -> tuple[Near, ...]:
     """Exchange A and B in rows where swapped (n, *batch or ones); None: nowhere."""
     return rows if swapped is None else tuple(select(swapped, row.flip(), row) for row in rows)
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -114,7 +114,7 @@ def clearances(model: Model, q: Array, near: Proximities) -> Clearances:
     pair, normal, gap = jnp.maximum(near.pair, 0), near.normal, jnp.maximum(near.gap, 0.0)
     lead = pair.ndim - 1
 
-    def unseen(given: tuple[Model, Vec3], rows: Any) -> Array:
+    def unseen(given: tuple[Model, Vec3], rows: tuple[Array, ...]) -> Array:
         (model, inside), (pair, normal, gap) = given, jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
         (a, b), (ball, glance) = shapes_of(topology, pair), undetected_depths(model, pair)
         between = jax.tree.map(lambda x: gather_shapes(x, a) - gather_shapes(x, b), inside)
@@ -148,7 +148,7 @@ def clearance_used(
     batch = clearances.pair.shape[:-1]
     lead = len(batch)
 
-    def row_approach(table: Array, rows: Any) -> Array:
+    def row_approach(table: Array, rows: tuple[Array, Array]) -> Array:
         pair, normal = jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
         a, b = (jnp.take_along_axis(table, k[..., None], -2) for k in shapes_of(model.topology, pair))
         return jnp.moveaxis(_approach(a, b, normal, jnp.asarray(convex)[pair]), -1, 0)
@@ -207,7 +207,9 @@ def _way(start, end, V, W, com, h):
     return (*first.xyz, *second.xyz, *d.xyz, rotation)
 
 
-def _tumbling(forest: Forest, model: Model, group: Group, start: LinkPoses, first: LinkVelocities, h: Array) -> Any:
+def _tumbling(
+    forest: Forest, model: Model, group: Group, start: LinkPoses, first: LinkVelocities, h: Array
+) -> Array | float:
     """Largest rotation of the free bodies of a group [rad], 0 for other links. A quadratic does not bound rotations by
     a radian or more."""
     free = np.array([free_links(forest.topology)[k] for k in group.links], bool) & (group.joint != "fixed")

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
 
 from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.rotation import Quat
@@ -144,7 +142,7 @@ def _solids(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Solid:
 
 
 @functools.lru_cache(maxsize=1024)
-def _hull_numbers(topology: Topology, index: tuple[int, ...]) -> tuple[NDArray[Any], Numbering]:
+def _hull_numbers(topology: Topology, index: tuple[int, ...]) -> tuple[np.ndarray, Numbering]:
     """Vertex indices in `Model.points` (vertices, n) and numbering of some hulls, padded to the largest."""
     numberings = [numbering(topology.shape_faces[k]) for k in index]
     return concatenate_hulls(numberings, [topology.shape_points[k][0] for k in index])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -39,7 +39,7 @@ class Proximities(NamedTuple):
     needed: Int[Array, "*batch"]
 
 
-def rows_at(near: Proximities, order: Any, real: Any) -> Proximities:
+def rows_at(near: Proximities, order: Array, real: Array) -> Proximities:
     """The rows with these indices (m, *batch), and which of them are real, as `compact` gives them."""
     index, active = (jnp.moveaxis(x, 0, -1) for x in (order, real))
     pair, gap = (jnp.take_along_axis(x, index, -1) for x in (near.pair, near.gap))

@@ -237,7 +237,7 @@ def _earliest_time(
     rows = *jax.tree.map(lambda x: first(x, 0), numbers), tuple(first(x, 1) for x in vectors)
     order, real = compact(first(active, 0), near.pair.shape[-1])
 
-    def safe_times(given: tuple[Model, Array], rows: Any, real: Array) -> Array:
+    def safe_times(given: tuple[Model, Array], rows: tuple[Any, ...], real: Array) -> Array:
         model, table = given
         pair, far, gap, vectors = jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
         a, b = (jnp.take_along_axis(table, shape[..., None], -2) for shape in shapes_of(model.topology, pair))
@@ -260,7 +260,14 @@ def _travel_bound(side: ShapeBounds, g: Array, time: Array) -> Array:
 
 
 @fence
-def _safe_times(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: Any, distances: Any) -> Array:
+def _safe_times(
+    side_a: Array,
+    side_b: Array,
+    g: Vec3,
+    active: Array,
+    vectors: tuple[Array, Array, Array],
+    distances: tuple[Array, Array, Array | None],
+) -> Array:
     """Times (..., N) of rows.  side_a, side_b: (..., N, columns) bounds of their shapes, gathered from the table."""
     # values of inactive rows must stay out of derivatives too
     normal, *points = (Vec3.of(jnp.where(active[..., None], x, 0.0)) for x in vectors)

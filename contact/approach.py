@@ -7,7 +7,6 @@ for spheres that fly towards planes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -124,7 +123,9 @@ def _pairs(
         order, real = compact(active & ~(gap > ways), len(active))
     vectors = tuple(Vec3.of(jnp.moveaxis(x, -2, 0)) for x in (near.normal, near.point_a, near.point_b))
 
-    def rates_of(given: Any, rows: Any, there: Array) -> tuple[Array, Array]:
+    def rates_of(
+        given: tuple[Vec3, list[Motion]], rows: tuple[Array, tuple[Vec3, ...]], there: Array
+    ) -> tuple[Array, Array]:
         pair, (n, *points) = rows
         sides = []
         for k, point in enumerate(points):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -36,7 +36,7 @@ class Contacts(NamedTuple):
     gap: Float[Array, " C *batch"]
     frame: Mat3
     point: Vec3
-    surface: Any
+    surface: Vec3
     friction: Float[Array, " C *batch"]
     restitution: Float[Array, " C *batch"]
     code: Int[Array, "*batch"]

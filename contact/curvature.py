@@ -22,7 +22,7 @@ with u_n, which is almost 0 in resting contacts. A wheel that rolls upright has 
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ from ..collision.posed import Shapes, shapes_at
 from ..engine.algebra.bounded import map_first
 from ..engine.algebra.fence import fence
 from ..engine.algebra.spatial import Transform
-from ..engine.algebra.vec3 import Mat3, Vec3
+from ..engine.algebra.vec3 import Mat3, Scalar, Vec3
 from ..engine.dynamics.kinematics import bias_accelerations, propagate_poses, propagate_velocities
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.forest import Forest
@@ -117,7 +117,7 @@ def _kinematics_of_contacts(
     tilt = (jnp.abs(turning.x) + jnp.abs(turning.y)) * h
     a, b = (features(shapes, kinds[k], numbers[k], frame, points[k], (-1.0, 1.0)[k], tilt, touch) for k in (0, 1))
 
-    def one(moves_a: Any, moves_b: Any, u: Vec3) -> ContactKinematics:
+    def one(moves_a: tuple[Vec3, Vec3, Vec3], moves_b: tuple[Vec3, Vec3, Vec3], u: Vec3) -> ContactKinematics:
         kinematics = _kinematics(a, b, moves_a, moves_b, _surface_spins(model, contacts, numbers), u)
         kinematics = kinematics._replace(point=frame.T @ kinematics.point, normal=frame.T @ kinematics.normal)
         return jax.tree.map(lambda x: jnp.where(touch, x, 0), kinematics)
@@ -136,7 +136,14 @@ def _kinds(topology: Topology) -> tuple[frozenset[str], frozenset[str]]:
 
 
 @fence
-def _kinematics(a: Feature, b: Feature, A: Any, B: Any, spins: tuple[Any, Any], u: Vec3) -> ContactKinematics:
+def _kinematics(
+    a: Feature,
+    b: Feature,
+    A: tuple[Vec3, Vec3, Vec3],
+    B: tuple[Vec3, Vec3, Vec3],
+    spins: tuple[Scalar, Scalar],
+    u: Vec3,
+) -> ContactKinematics:
     """Compute the kinematics; all arguments are in the contact frames."""
     (w_a, acc_a, v_a), (w_b, acc_b, _) = A, B
     acc = acc_a - acc_b
@@ -247,7 +254,7 @@ def _at_point(frame: Mat3, point: Vec3, link: _LinkMotion) -> tuple[Vec3, Vec3, 
     return frame @ link.w, frame @ a, frame @ (link.v + link.w.cross(r))
 
 
-def _surface_spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tuple[Any, Any]:
+def _surface_spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tuple[Scalar, Scalar]:
     """Return the angular velocities of conveyor surfaces about their normals [rad/s]."""
     if not model.topology.driven:
         return 0.0, 0.0

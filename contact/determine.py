@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from numpy.typing import NDArray
 
 from ..collision.passage import free_links
 from ..collision.proximities import Proximities, rows_at
@@ -215,7 +217,7 @@ def _contacts_of_limits(model: Model, q: Array) -> Contacts:
     )  # fmt: skip
 
 
-def limited_dofs(topology: Topology) -> tuple[Any, Any, Any]:
+def limited_dofs(topology: Topology) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Return the indices of the degrees of freedom that may have limits, of their coordinates and links, (n,) each."""
     rows = []
     for link, joint in enumerate(topology.joints):
@@ -226,7 +228,7 @@ def limited_dofs(topology: Topology) -> tuple[Any, Any, Any]:
     return columns[0], columns[1], columns[2]
 
 
-def _column(index: Any, like: Array) -> Array:
+def _column(index: ArrayLike, like: Array) -> Array:
     return jnp.asarray(index).reshape(-1, *(1,) * (like.ndim - 1))
 
 
@@ -285,5 +287,5 @@ def _compact(contacts: Contacts, room: int, missing: Array, in_order: bool) -> C
     return contacts._replace(code=gravest(contacts.code, full), needed=jnp.where(count > room, count, 0))
 
 
-def _rows_only(contacts: Contacts) -> Any:
+def _rows_only(contacts: Contacts) -> Contacts:
     return contacts._replace(code=None, needed=None)  # type: ignore[arg-type]

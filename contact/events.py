@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ class Impacts(NamedTuple):
             old = jax.lax.dynamic_index_in_dim(log, k, 0, keepdims=False)
             return jax.lax.dynamic_update_index_in_dim(log, jnp.where(writes, new, old).astype(log.dtype), k, 0)
 
-        rows: Any = jax.tree.map(put, self._replace(count=None), row._replace(count=None))  # type: ignore[arg-type]
+        rows: Impacts = jax.tree.map(put, self._replace(count=None), row._replace(count=None))  # type: ignore[arg-type]
         return rows._replace(count=self.count + hit)
 
 

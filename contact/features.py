@@ -13,15 +13,18 @@ slides over this narrow strip, its acceleration is that of the edge. Heightfield
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from ..collision.geometry.near import X_AXIS, direction, length_and_direction
+from ..collision.geometry.solid import Hull
 from ..collision.posed import Shapes, shapes_picked
 from ..engine.algebra.fence import fence
+from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.algebra.zero import ZERO
 from .gather_scatter import gather
@@ -38,13 +41,13 @@ class Feature(NamedTuple):
     corner: whether it is on a corner, where it stays.
     """
 
-    xx: Any
-    xy: Any
-    yy: Any
-    ex: Any
-    ey: Any
-    ridge: Any
-    corner: Any
+    xx: Array
+    xy: Array
+    yy: Array
+    ex: Array
+    ey: Array
+    ridge: Array
+    corner: Array
 
 
 class Spot(NamedTuple):
@@ -63,17 +66,17 @@ class Spot(NamedTuple):
     point: Vec3
     out: Vec3
     size: Vec3
-    near: Any
-    tilt: Any
-    hull: Any
+    near: Array
+    tilt: Array
+    hull: Hull
 
 
-def flat_angle(dtype: Any) -> float:
+def flat_angle(dtype: DTypeLike) -> float:
     """Return the angle [rad] below which surfaces count as parallel, here and in the detector."""
     return 2 * float(jnp.finfo(dtype).eps) ** (1 / 3)
 
 
-def near_edge(dtype: Any) -> float:
+def near_edge(dtype: DTypeLike) -> float:
     """Return NEAR, in sizes of the shape: 1e-5, in single precision 1e-3."""
     return max(1e-5, 1e4 * float(jnp.finfo(dtype).eps))
 
@@ -93,7 +96,7 @@ def features(
     """
     model, topology = shapes.model, shapes.topology
     size = Vec3(*(_pick(x, shape) for x in Vec3.of(shapes.parameter("shape_size")).xyz))
-    spot: Any = Spot(ZERO, ZERO, ZERO, size, model.gap_band, tilt, ZERO)
+    spot = Spot(ZERO, ZERO, ZERO, size, model.gap_band, tilt, ZERO)
     if kinds - POINTLESS:
         pose = jax.tree.map(lambda x: _pick(x, shape), shapes.pose)
         spot = _spot(frame, pose, point, out, spot)
@@ -117,7 +120,7 @@ def _pick(x: Array, index: Array) -> Array:
 
 
 @fence
-def _spot(frame: Mat3, pose: Any, point: Vec3, out: Any, spot: Spot) -> Spot:
+def _spot(frame: Mat3, pose: Transform, point: Vec3, out: float, spot: Spot) -> Spot:
     axes = frame @ pose.R
     return spot._replace(axes=axes, point=pose.R.T @ (point - pose.p), out=axes.rows[2] * out)
 
@@ -125,7 +128,7 @@ def _spot(frame: Mat3, pose: Any, point: Vec3, out: Any, spot: Spot) -> Spot:
 # -- one kind each ------------------------------------------------------------------------------------
 
 
-def _bent(k: Array, ex: Array, ey: Array, ridge: Any = False, corner: Any = False) -> Feature:
+def _bent(k: Array, ex: Array, ey: Array, ridge: ArrayLike = False, corner: ArrayLike = False) -> Feature:
     """Return the feature with curvature k along direction e, none across it."""
     whole = [jnp.broadcast_to(jnp.asarray(x), k.shape) for x in (ridge, corner)]
     return Feature(k * ex * ex, k * ex * ey, k * ey * ey, ex, ey, *whole)

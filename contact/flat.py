@@ -6,8 +6,6 @@ forces and torques out of the plane change nothing. One of each two stays, and a
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,7 +62,7 @@ def _planes(model: Model, flat: tuple[bool, ...], link: Array) -> tuple[Vec3, Ar
     there = np.array([*flat, False])
     normal = Quat.of_array(model.joint_quaternion).matrix() @ Vec3.of(model.axis)
 
-    def column(x: Any) -> Array:
+    def column(x: Array) -> Array:
         x = jnp.moveaxis(x, -1, 0)
         x = jnp.concatenate([x, jnp.zeros_like(x[:1])])
         return gather(jnp.where(there.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), link, 0)

@@ -11,7 +11,7 @@ impacts, which take no time.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,8 @@ from ..engine.joints import JOINTS
 from ..engine.model import Model
 from ..engine.topology import Topology
 from .contact_jacobian import ContactJacobian, inverse_mass_matrix, joint_jacobian
+
+SolverArguments = tuple[ContactJacobian, Array, Array, Array, Array, Array]  # rows, V, target, mu, active, slides
 
 # SLOW and HOLDS by bytes per number
 SLOW = {4: 1e-6, 8: 1e-11}  # [s] a joint that its grip would stop in less time counts as at its target velocity
@@ -118,7 +120,7 @@ def _along(v: Array, dofs: tuple[int, ...]) -> Array:
 # -- in the system of contacts ----------------------------------------------------------------------------
 
 
-def append_grips(grips: Grips, step: Array, in_solver: tuple[Any, ...]) -> Any:
+def append_grips(grips: Grips, step: Array, in_solver: SolverArguments) -> tuple[*SolverArguments, Array]:
     """Return the arguments of `solve_cone` for contacts (rows, V, target, mu, active, slides), with grips appended.
 
     step: () bool, True for the whole step, False for its start.

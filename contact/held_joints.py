@@ -58,5 +58,5 @@ def _bounds(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     return jnp.where(rotor, least, 0), jnp.where(rotor, most, 0)
 
 
-def _among(dofs: tuple[int, ...] | Array, nv: int) -> np.ndarray:
+def _among(dofs: tuple[int, ...] | np.ndarray, nv: int) -> np.ndarray:
     return np.isin(np.arange(nv), np.asarray(dofs, int))

@@ -15,7 +15,7 @@ Neither is "right": they are the two limits of how fast an impulse travels throu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,9 @@ from .events import Impacts, SimultaneousImpacts
 from .gather_scatter import gather
 from .laws.law import Law
 from .laws.table import reversible_impulse
+
+_Given = tuple[Model, Contacts, ContactJacobian]
+_Carry = tuple[Array, Array, Vec3, Array, Array, Impacts]  # number so far, V, u, striking contacts, energy, log
 
 UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
@@ -63,12 +66,12 @@ def sequential(
 ) -> ResolvedImpacts:
     """Resolve impacts one at a time, the fastest first.  energy: (*batch) kinetic energy before [J]."""
 
-    def striking(given: Any, V: Array) -> tuple[Vec3, Array]:
+    def striking(given: _Given, V: Array) -> tuple[Vec3, Array]:
         model, contacts, rows = given
         u = relative_velocity(rows, V)
         return u, phases(model, contacts, u.z).impact
 
-    def resolve(given: Any, carry: Any) -> Any:
+    def resolve(given: _Given, carry: _Carry) -> _Carry:
         model, contacts, rows = given
         k, V, u, now, energy, log = carry
         hit, worst = now.any(0), jnp.argmin(jnp.where(now, u.z, jnp.inf), 0).astype(jnp.int32)
@@ -84,13 +87,13 @@ def sequential(
         V = apply_impulses(one, V, p)
         return k + 1, V, *striking(given, V), energy + gained, log
 
-    def tangential(model: Model, contacts: Contacts, worst: Array) -> Any:
+    def tangential(model: Model, contacts: Contacts, worst: Array) -> Array | float:
         """Return the tangential restitution of contact `worst`, (1, *batch)."""
         if not law.tangential:
             return 0.0
         return gather_pairs(model.pair_tangential_restitution, gather(contacts.pair, worst[None], 0))
 
-    def busy(_: Any, carry: Any) -> Array:
+    def busy(_: _Given, carry: _Carry) -> Array:
         return (carry[0] < max_impacts) & carry[3].any()
 
     given = model, contacts, rows

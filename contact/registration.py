@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +46,7 @@ def register_law(
     """
     one = _of_components("register_law", name, impulse, 3)
 
-    def of_components(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Any]:
+    def of_components(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Array]:
         p, approaches = one(K, u, mu, e, e_t), u.z < 0
         return Vec3(*(jnp.where(approaches, x, 0) for x in p.xyz)), jnp.full(u.z.shape, OK, jnp.int32)
 
@@ -80,7 +79,7 @@ def register_resting_law(name: str, push: Callable[[Array, Array, Array, Array, 
     only_here(name)
 
 
-def _of_components(door: str, name: str, of_one: Callable[..., Array], n: int) -> Callable:
+def _of_components(door: str, name: str, of_one: Callable[..., Array], n: int) -> Callable[..., Vec3]:
     """Return a user's function of one contact, (K, u, n numbers) -> p, as a function of components of any shape.
 
     Raises ValueError if it is not a function of this kind, or if its name is no word or the name of a built-in law.

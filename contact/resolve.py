@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,8 @@ from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.native.primitive import native
 from ..engine.shaped import Float, Int, Real
 from .laws.table import alike, law_named, reversible_impulse
+
+T = TypeVar("T")
 
 # lanes per tile in XLA's program on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
 TILE = 256
@@ -135,7 +138,7 @@ def _impacts(law: str, numbers: tuple[Array, ...]) -> tuple[Vec3, Vec3, Array]:
     return _in_tiles(some, numbers)
 
 
-def _in_tiles(some: Any, numbers: tuple[Array, ...]) -> Any:
+def _in_tiles(some: Callable[[tuple[Array, ...]], T], numbers: tuple[Array, ...]) -> T:
     """Resolve all impacts in tiles that fit the cache of a CPU, for programs that XLA compiles."""
     shape = numbers[0].shape
     lanes = numbers[0].size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,10 @@ from jax import Array
 
 from .algebra.bounded import map_first
 from .algebra.fence import lane_programs
+
+G = TypeVar("G")
+R = TypeVar("R")
+T = TypeVar("T")
 
 VECTOR = 64  # bytes of the numbers that are read at a time
 WORD = 32  # bits
@@ -62,7 +66,7 @@ def pack(mask: Array) -> Array:
     return (bits << jnp.arange(WORD, dtype=jnp.uint32)).sum(1, dtype=jnp.uint32)
 
 
-def map_to_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: Any, few: int = 256) -> Any:
+def map_to_last(f: Callable[[G, T], R], there: Array, given: G, rows: T, few: int = 256) -> R:
     """Compute f(given, rows), with a row of results for each of `rows` (n, ...), up to the last one that is there; then
     zeros. All rows are computed if there are at most `few`. f as in `map_first`.
 
@@ -73,14 +77,14 @@ def map_to_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: An
     return map_first(_at_a_time(rows), f, last_row(there), given, rows)
 
 
-def map_indexed(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, given: Any, rows: Any) -> Any:
+def map_indexed(f: Callable[[G, T, Array], R], order: Array, real: Array, given: G, rows: T) -> R:
     """Compute f(given, chosen rows, whether each is real), with a row of results for each number in `order`, up to
     the last that is real. f as in `map_first`.
 
     order, real: (m, *batch), as `compact` gives them.  rows: (n, *batch, own axes).
     """
 
-    def some(given: Any, selection: tuple[Array, Array]) -> Any:
+    def some(given: Any, selection: tuple[Array, Array]) -> R:
         (given, rows), (order, real) = given, selection
         index = lambda x: order.reshape(*order.shape, *(1,) * (x.ndim - order.ndim))  # noqa: E731
         return f(given, jax.tree.map(lambda x: jnp.take_along_axis(x, index(x), 0), rows), real)

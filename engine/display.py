@@ -22,12 +22,12 @@ T = TypeVar("T", bound=type)
 def display_as(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable[[T], T]:
     """Decorate a class: its repr is the headline and the rows (name, text) that `describe` returns for an object."""
 
-    def text(self: Any) -> str:
+    def text(self: object) -> str:
         head, rows = describe(self)
         lines = [f"{type(self).__name__}: {head}", *(f"  {name}: {text}" for name, text in rows[: LINES - 1])]
         return "\n".join(line if len(line) <= WIDTH else line[: WIDTH - 3] + "..." for line in lines)
 
-    def table(self: Any) -> str:
+    def table(self: object) -> str:
         head, rows = describe(self)
         cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         return f"<table><caption>{escape(type(self).__name__)}: {escape(head)}</caption>{cells}</table>"
@@ -40,7 +40,7 @@ def display_as(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable
     return decorate
 
 
-def values(x: Any) -> np.ndarray | None:
+def values(x: object) -> np.ndarray | None:
     """Return the values in numpy; None if x is no array, or its values are not known: traced, or of other processes."""
     if isinstance(x, np.ndarray | np.generic):
         return np.asarray(x)
@@ -64,7 +64,7 @@ def numbers(x: Any) -> str:
     return f"{list(x_here.shape)}, {finite.min():.4g} to {finite.max():.4g}{rest}"
 
 
-def names(found: Iterable[Any]) -> str:
+def names(found: Iterable[object]) -> str:
     """The first few names, and the count of the others."""
     every = [str(name) for name in found]
     more = f", and {len(every) - FEW} more" if len(every) > FEW else ""

@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .algebra.vec3 import Scalar
 from .algebra.zero import dense, is_zero
 from .joints import JOINTS
 from .model import Model
 from .rows import sum_into, take
 from .topology import Group, Topology
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Forest:
 
     topology: Topology
     batch: tuple[int, ...]
-    dtype: Any
+    dtype: np.dtype
 
     @staticmethod
     def of(model: Model, **arrays: Array) -> Forest:
@@ -86,22 +89,22 @@ class Forest:
 
     # -- components to arrays ------------------------------------------------------------------
 
-    def join_dofs(self, per_group: Sequence[Sequence[Any]]) -> Array:
+    def join_dofs(self, per_group: Sequence[Sequence[Scalar]]) -> Array:
         """Join components, one sequence per group, to an array (*batch, nv)."""
         return self._join(per_group, self.topology.v_start)
 
-    def join_coordinates(self, per_group: Sequence[Sequence[Any]]) -> Array:
+    def join_coordinates(self, per_group: Sequence[Sequence[Scalar]]) -> Array:
         """Join components, one sequence per group, to an array (*batch, nq)."""
         return self._join(per_group, self.topology.q_start)
 
-    def join_links(self, per_group: Sequence[Any]) -> Array:
+    def join_links(self, per_group: Sequence[Scalar]) -> Array:
         """Join components, one per group, to an array (*batch, nl)."""
         return self._join([(x,) for x in per_group], range(self.topology.n_links))
 
-    def by_link(self, per_group: Sequence[Any]) -> Any:
+    def by_link(self, per_group: Sequence[T]) -> T:
         """Join the values of all groups, in link order: components (nl, *batch)."""
 
-        def join(*values: Any) -> Array:
+        def join(*values: Scalar) -> Array:
             pieces = [
                 dense(self._full(x, g), (self.groups[g].n, *self.batch), self.dtype) for g, x in enumerate(values)
             ]
@@ -110,7 +113,7 @@ class Forest:
 
         return jax.tree.map(join, *per_group, is_leaf=is_zero)
 
-    def _join(self, per_group: Sequence[Sequence[Any]], start: Sequence[int]) -> Array:
+    def _join(self, per_group: Sequence[Sequence[Scalar]], start: Sequence[int]) -> Array:
         pieces: list[tuple[list[int], Array]] = []  # indices in the result and their values (*batch, indices)
         for group, components in zip(self.groups, per_group, strict=True):
             first = [start[i] for i in group.links]
@@ -134,13 +137,13 @@ class Forest:
 
     # -- one link --------------------------------------------------------------------------------
 
-    def row(self, link: int, values: Sequence[Any]) -> Any:
+    def row(self, link: int, values: Sequence[T]) -> T:
         """The value of one link, without a group axis."""
         g, row = self.topology.group_and_row[link]
         n = self.groups[g].n
         return jax.tree.map(lambda x: x if n == 1 else self._full(x, g)[row], values[g])
 
-    def only(self, link: int, value: Any, none: Any) -> list[Any]:
+    def only(self, link: int, value: T, none: T) -> list[T]:
         """One entry per group: `value` at one link, zero at the others of its group, `none` in other groups."""
         g, row = self.topology.group_and_row[link]
         entries = [none] * len(self.groups)
@@ -151,7 +154,7 @@ class Forest:
 
     # -- up and down the tree ------------------------------------------------------------------
 
-    def from_parents(self, g: int, values: Sequence[Any], world: Any) -> Any:
+    def from_parents(self, g: int, values: Sequence[T], world: T) -> T:
         """The value of each link's parent, as rows of group g; `world` for links on the world."""
         group = self.groups[g]
         if group.depth == 0:
@@ -166,7 +169,7 @@ class Forest:
         ]
         return jax.tree.map(lambda *xs: _concatenate(xs), *pieces)
 
-    def to_parents(self, g: int, contribution: Any, sums: list[Any]) -> None:
+    def to_parents(self, g: int, contribution: T, sums: list[T]) -> None:
         """Add the contribution of each link of group g to its parent's entry of `sums`, in place."""
         group = self.groups[g]
         if group.depth == 0:
@@ -209,7 +212,7 @@ class Forest:
             all_runs.append(tuple(runs))
         return tuple(all_runs)
 
-    def _select(self, x: Any, n: int, rows: tuple[int, ...]) -> Any:
+    def _select(self, x: Scalar, n: int, rows: tuple[int, ...]) -> Scalar:
         if n == 1 or jnp.ndim(x) <= self.rank or x.shape[0] == 1:  # the same for every row
             return x
         if rows == tuple(range(n)):
@@ -224,7 +227,7 @@ class Forest:
             return jnp.broadcast_to(x, (len(rows), *x.shape))
         return x[rows[0]][None] if len(rows) == 1 else take(x, rows, 0)
 
-    def _full(self, x: Any, g: int) -> Array:
+    def _full(self, x: Scalar, g: int) -> Array:
         """x with all its axes written out: (n, *batch), or (*batch) for a single link; batch axes may be 1."""
         n = self.groups[g].n
         grouped = n > 1 and jnp.ndim(x) > self.rank

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import NoReturn, TypeVar
 
 import jax
 import jax.core
@@ -22,7 +22,7 @@ batching.primitive_batchers[forward_only_p] = lambda args, dims, *, said: (
 )
 
 
-def _refuse(cotangent: Any, x: Any, *, said: str) -> Any:
+def _refuse(cotangent: object, x: object, *, said: str) -> NoReturn:
     raise ValueError(said)
 
 
@@ -32,7 +32,7 @@ ad.deflinear2(forward_only_p, _refuse)
 def forward_only(tree: T, said: str) -> T:
     """Return the same arrays.  said: message of the error that reverse mode raises."""
 
-    def one(x: Any) -> Any:
+    def one(x: object) -> object:
         differentiable = isinstance(x, jax.core.Tracer) and jnp.issubdtype(x.dtype, jnp.inexact)
         return forward_only_p.bind(x, said=said) if differentiable else x
 

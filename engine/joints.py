@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from .algebra.rotation import Quat, cotc, rodrigues
 from .algebra.spatial import IDENTITY, Motion
@@ -51,9 +50,9 @@ class JointType:
     nq: int
     nv: int
     angles: int
-    move: Callable[[Mat3, JointParams, Coordinates, Turns], tuple[Mat3, Any, tuple[Motion, ...]]]
+    move: Callable[[Mat3, JointParams, Coordinates, Turns], tuple[Mat3, Vec3, tuple[Motion, ...]]]
     neutral: tuple[float, ...]
-    bias: Callable[[tuple[Motion, ...], Coordinates], Any] = lambda S, qd: ZERO
+    bias: Callable[[tuple[Motion, ...], Coordinates], Motion] = lambda S, qd: ZERO
     advance: Callable[[Coordinates, Coordinates, Scalar], Coordinates] = lambda q, v, h: tuple(
         a + b * h for a, b in zip(q, v, strict=True)
     )

@@ -7,7 +7,7 @@ import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.core
@@ -85,10 +85,10 @@ def pack_model(model: Model) -> Packed | Model:
         return Packed(jnp.asarray(np.concatenate(wide, -1)), model.topology, shapes)
 
 
-def unpack_model(given: Any) -> Any:
+def unpack_model(given: Packed | T) -> Model | T:
     """Return the model, of one lane, of a packed one; return any other argument as it is."""
     return given.model if isinstance(given, Packed) else given
 
 
-def _lanes(name: str, x: Any) -> tuple[int, ...]:
+def _lanes(name: str, x: Array) -> tuple[int, ...]:
     return x.shape[: x.ndim - Model.base_ndim(name)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from .algebra.vec3 import Scalar
 from .joints import JOINTS
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 _UNIT = ("joint_quaternion", "axis", "axis2", "shape_quaternion", "loop_quaternion", "site_quaternion")
 
 
-def _root(xp: Any, a: Any, b: Any) -> Any:
+def _root(xp: ModuleType, a: Scalar, b: Scalar) -> Scalar:
     """sqrt(a b), with a finite derivative at 0."""
     product = a * b
     return xp.where(product > 0, xp.sqrt(xp.where(product > 0, product, 1)), 0)
@@ -62,7 +64,7 @@ COMBINED = {
 }
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: object) -> bool:
     """Return whether it is a parameter's value; a model may also hold axes for vmap, or shardings, instead."""
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
@@ -120,7 +122,7 @@ def _is_inertia(inertia: np.ndarray) -> np.ndarray:
     return np.isfinite(scale) & (asymmetry <= slack) & (minors >= -slack).all(-1)
 
 
-def check_limits(lower: Any, upper: Any) -> None:
+def check_limits(lower: object, upper: object) -> None:
     """Raise ValueError where a joint's lower limit is above the upper one."""
     if is_array(lower) and is_array(upper) and _is_known(lower) and _is_known(upper):
         wrong = np.argwhere(np.asarray(lower) > np.asarray(upper))
@@ -140,7 +142,7 @@ def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
 
 
 def gripped_dofs(
-    topology: Topology, loss: Any, motor_kd: Any, changed: Iterable[str]
+    topology: Topology, loss: object, motor_kd: object, changed: Iterable[str]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return `Topology.gripped` after some parameters are changed. A loss whose values are not known yet may be at any
     degree of freedom except those of floating joints."""
@@ -155,7 +157,7 @@ def gripped_dofs(
     return losing, rigid
 
 
-def _is_known(x: Any) -> bool:
+def _is_known(x: object) -> bool:
     return is_array(x) and not isinstance(x, jax.core.Tracer)
 
 

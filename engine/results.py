@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 
 class Code(IntEnum):
@@ -162,7 +163,7 @@ def any_of(x: np.ndarray) -> bool:
     return bool(x.any() if x.ndim else x)
 
 
-def raise_for(code: Any, t: Any, needed: Mapping[Any, Any] | None = None) -> None:
+def raise_for(code: ArrayLike, t: ArrayLike, needed: Mapping[Any, ArrayLike] | None = None) -> None:
     """Raise if a lane's code is an error, warn if one is not OK; the message names the lanes with the most severe code.
     code: (...), t: (...) the last time each lane was well [s].
     needed: code -> (...) number of rows that a lane with this code needs.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 from jax import Array
@@ -13,7 +12,7 @@ from .shaped import Float
 
 
 def _describe(state: State) -> tuple[str, list[Row]]:
-    widths: list[Any] = [getattr(x, "shape", ("?",))[-1:] or ("?",) for x in (state.q, state.v)]
+    widths: list[tuple[int | str, ...]] = [getattr(x, "shape", ("?",))[-1:] or ("?",) for x in (state.q, state.v)]
     head = f"{widths[0][0]} coordinates, {widths[1][0]} velocities{lanes_text(getattr(state.t, 'shape', ()))}"
     return head, [("t [s]", numbers(state.t)), ("q", numbers(state.q)), ("v", numbers(state.v))]
 

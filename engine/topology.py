@@ -5,10 +5,11 @@ Two scenes that differ only in numbers share one compiled program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+
+from jax import Array
 
 from .joints import JOINTS
 from .sensors import Sensor, Site
@@ -47,7 +48,7 @@ class Loop:
     a: int
     b: int
     dofs: tuple[int, ...] = ()
-    course: Callable[[Any], Any] | None = None
+    course: Callable[[Array], Array] | None = None
     acts: bool = False
     switched: bool = False
 
@@ -185,7 +186,7 @@ class Topology:
         return int(name)
 
 
-def _running_sum(widths: Any) -> tuple[int, ...]:
+def _running_sum(widths: Iterable[int]) -> tuple[int, ...]:
     total = [0]
     for width in widths:
         total.append(total[-1] + width)

@@ -97,7 +97,7 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
         bounds = longest, as_array(most, np.int32), *(() if window is None else (as_array(window, dtype),))
         numbers = pack_model(model) if lane_programs() else model, state, frames, rows, *bounds
 
-        def some(rules: Rules, _: int, lanes: Any) -> Advanced:
+        def some(rules: Rules, _: int, lanes: np.ndarray | None) -> Advanced:
             return _advance(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
 
         inside_jit = any(isinstance(x, jax.core.Tracer) for x in (state.q, state.v, interval, longest)) or is_traced(
@@ -118,7 +118,7 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _advance(
-    rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Any, *bounds: Array
+    rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Drive, *bounds: Array
 ) -> Advanced:
     """Return the state, the code, the needed capacities for contacts and near pairs (`capacity.py`), and the report.
 
@@ -132,7 +132,7 @@ def _advance(
             report = make_report(rules.report, topology, close_record(ran.record).readings[..., -1, :], dt)
         return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs, report
 
-    def native(model: Packed | Model, state: State, rows: Any, record: Record) -> Advanced:
+    def native(model: Packed | Model, state: State, rows: Drive, record: Record) -> Advanced:
         inputs = jax.tree.map(Open, rows)
         return finish(run_lane((rules, functions), model, state, inputs, open_record(record), frames, *bounds))
 
@@ -146,7 +146,9 @@ def _advance(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _advance_free(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
+def _advance_free(
+    static: tuple[str, Drive, int, bool], model: Packed | Model, state: State, frames: Frames, rows: Drive
+) -> tuple[State, Array]:
     """Advance a scene in which nothing can touch."""
     scheme, functions, substeps, alone = static
     if functions == Drive() and lane_programs():

@@ -7,25 +7,38 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from numpy.typing import ArrayLike
 
+from ..engine.model import Model
+from ..engine.packed import Packed
 from ..engine.state import State
+from .clock import Frames
 from .lane_map import lane_axes
+from .motion.forces import Drive
 
 LANE = "lane"  # the axis of the mesh
 PATIENCE = 2.0  # [s] after which a run in chunks shows its progress
 
-LaneProgram = Callable[..., Any]  # (static, model, state, frames, rows, *bounds) -> results, lanes first
+T = TypeVar("T")
+N = TypeVar("N", bound=tuple[Any, ...])  # model, state, frames, rows, *bounds
+LaneProgram = Callable[..., T]  # (static, model, state, frames, rows, *bounds) -> results, lanes first
 
 
-def run_batch(program: LaneProgram, static: Any, devices: Any, chunk: int | None, *numbers: Any) -> Any:
+def run_batch(
+    program: LaneProgram[T],
+    static: Hashable,
+    devices: int | Sequence[Any] | None,
+    chunk: int | None,
+    *numbers: Any,
+) -> T:
     """Run program(static, *numbers) for lanes along one axis, on the given devices and in chunks."""
     state = numbers[1]
     if chunk is not None and not state.t.is_fully_addressable:
@@ -59,12 +72,12 @@ def refuse_explicit_sharding(state: State) -> None:
         )
 
 
-def _explicit_axes(state: State) -> list[Any]:
+def _explicit_axes(state: State) -> list[str | tuple[str, ...]]:
     """Return the axes of a mesh over which the lanes are sharded, by their type."""
     return [axis for axis in jax.typeof(state.t).sharding.spec if axis is not None]
 
 
-def over_devices(program: LaneProgram, static: Any, devices: Sequence[Any], *numbers: Any) -> Any:
+def over_devices(program: LaneProgram[T], static: Hashable, devices: Sequence[Any], *numbers: Any) -> T:
     """Run program(static, *numbers) with equally many lanes on every device."""
     lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
     each = -(-lanes // len(devices))
@@ -79,17 +92,17 @@ def over_devices(program: LaneProgram, static: Any, devices: Sequence[Any], *num
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _run_sharded(program: LaneProgram, static: Any, mesh: Mesh, axes: tuple[int, ...], *numbers: Any) -> Any:
+def _run_sharded(program: LaneProgram[T], static: Hashable, mesh: Mesh, axes: tuple[int, ...], *numbers: Any) -> T:
     leaves, tree = jax.tree.flatten(numbers)
 
-    def shard(*leaves: Array) -> Any:
+    def shard(*leaves: Array) -> T:
         return program(static, *jax.tree.unflatten(tree, leaves))
 
     specs = tuple(_spec(axis) for axis in axes)
     return jax.shard_map(shard, mesh=mesh, in_specs=specs, out_specs=P(LANE), check_vma=False)(*leaves)
 
 
-def in_chunks(run: Callable[..., Any], chunk: int, devices: int, *numbers: Any) -> Any:
+def in_chunks(run: Callable[..., T], chunk: int, devices: int, *numbers: Any) -> T:
     """Call run(*numbers) with `chunk` lanes at a time, and gather the results in numpy arrays on the host.
 
     A chunk is rounded up to as many lanes on each device. All chunks have the same shape, and share one program.
@@ -119,19 +132,19 @@ def at_hand(*arrays: Any) -> list[np.ndarray]:
     ]  # fmt: skip
 
 
-def some_lanes(numbers: Any, lanes: Any) -> Any:
+def some_lanes(numbers: N, lanes: ArrayLike) -> N:
     """Return the numbers of some lanes, by their indices; beyond the end the last lane is repeated."""
     return _take_lanes(numbers, _axes(*numbers), lanes)
 
 
-def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> tuple[int, ...]:
+def _axes(model: Packed | Model, state: State, frames: Frames, rows: Drive, *bounds: Array) -> tuple[int, ...]:
     """Return the axis of the lanes for each leaf of the numbers; -1 for none."""
     own, first, drive = lane_axes(model, state, rows)
     shared = jax.tree.map(lambda _: -1, (frames, bounds))
     return tuple(jax.tree.leaves((own, first, shared[0], drive, shared[1])))
 
 
-def _take_lanes(numbers: Any, axes: tuple[int, ...], lanes: Any) -> Any:
+def _take_lanes(numbers: N, axes: tuple[int, ...], lanes: ArrayLike) -> N:
     """Return the numbers of some lanes; beyond the end the last lane is repeated."""
     which = np.minimum(np.array(lanes), numbers[1].t.shape[0] - 1)
     leaves, tree = jax.tree.flatten(numbers)

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from ..contact.determine import default_capacity
 from ..engine.results import CONTACTS_FULL, PAIRS_FULL, any_of
@@ -27,6 +29,7 @@ from ..engine.topology import Topology
 from .batch import at_hand
 from .rules import Rules
 
+T = TypeVar("T")
 CAPACITIES: dict[int, str] = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pairs"}
 ROWS = 1024  # rows of a lane's log at first
 MOST_ROWS = 2**20  # rows of the logs of all lanes together: 170 MB in float64
@@ -34,7 +37,7 @@ FEW, LEAST = 1 / 4, 24  # first capacity: part of the contacts of all shapes of 
 FEW_NEAR = 32  # near pairs of shapes of two kinds, in scenes with trees: most pairs of a robot's links are never near
 SCENES = 256  # number of scenes whose needed capacities are remembered
 
-_NEEDED: dict[Any, Rules] = {}
+_NEEDED: dict[tuple[Topology, Rules], Rules] = {}
 
 
 class LogCapacity(NamedTuple):
@@ -67,23 +70,23 @@ class CapacityNeeds(NamedTuple):
     missed: impacts that are not in the log.
     """
 
-    code: Any
-    contacts: Any
-    pairs: Any
-    logged: Any = 0
-    missed: Any = 0
+    code: ArrayLike
+    contacts: ArrayLike
+    pairs: ArrayLike
+    logged: ArrayLike = 0
+    missed: ArrayLike = 0
 
 
-Run = Callable[[Rules, int, Any], Any]  # (rules, rows of a log, indices of lanes or None for all) -> result
+Run = Callable[[Rules, int, np.ndarray | None], T]  # (rules, rows of a log, indices of lanes or None for all) -> result
 
 
 def with_enough_capacity(
-    run: Run,
+    run: Run[T],
     rules: Rules,
-    met: Callable[[Any], CapacityNeeds],
+    met: Callable[[T], CapacityNeeds],
     log: LogCapacity = NO_LOG,
     scene: Topology | None = None,
-) -> Any:
+) -> T:
     """Run with capacities that are enough for all lanes, except those that the user has set, and return the result.
 
     met: result -> capacities that its lanes needed.
@@ -144,14 +147,14 @@ def raise_log_capacity(rules: Rules, log: LogCapacity, logged: int, missed: int)
 
 
 def _run_with_capacity(
-    run: Run,
+    run: Run[T],
     rules: Rules,
     log: LogCapacity,
-    met: Callable[[Any], CapacityNeeds],
+    met: Callable[[T], CapacityNeeds],
     given: frozenset[str],
-    lanes: Any,
+    lanes: np.ndarray | None,
     needed: list[Rules],
-) -> Any:
+) -> T:
     """Run, and run lanes again whose capacity was exceeded.
 
     needed: collects the rules with which most lanes were run again.
@@ -182,7 +185,7 @@ def _run_with_capacity(
     return result
 
 
-def _replace_lanes(x: Any, lanes: np.ndarray, new: Any) -> Any:
+def _replace_lanes(x: Array | np.ndarray, lanes: np.ndarray, new: Array | np.ndarray) -> Array | np.ndarray:
     if x.shape[1:] != new.shape[1:]:  # logs of different lengths
         rows = max(x.shape[1], new.shape[1])
         x, new = _lengthen(x, rows), _lengthen(new, rows)
@@ -192,7 +195,7 @@ def _replace_lanes(x: Any, lanes: np.ndarray, new: Any) -> Any:
     return x.at[lanes].set(new)
 
 
-def _lengthen(x: Any, rows: int) -> Any:
+def _lengthen(x: Array | np.ndarray, rows: int) -> Array | np.ndarray:
     """Return x (lanes, E, ...) lengthened to E = rows with blank rows (`Record.new`)."""
     more = [(0, 0), (0, rows - x.shape[1])] + [(0, 0)] * (x.ndim - 2)
     blank = 0 if jnp.issubdtype(x.dtype, jnp.floating) else -1

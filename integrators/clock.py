@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
 
 class Frames(NamedTuple):
@@ -25,7 +26,7 @@ class Frames(NamedTuple):
     count: Array
 
     @staticmethod
-    def of(intervals: Sequence[float] | np.ndarray, dtype: Any) -> Frames:
+    def of(intervals: Sequence[float] | np.ndarray, dtype: DTypeLike) -> Frames:
         """Return frames with the given intervals, which are equal except that the last may be shorter."""
         dt, last = (as_array(float(intervals[k]), dtype) for k in (0, -1))
         return Frames(dt, last, as_array(len(intervals), np.int32))
@@ -35,13 +36,13 @@ class Frames(NamedTuple):
         return jnp.where(k >= self.count - 1, self.last, self.dt)
 
 
-def as_array(x: Any, dtype: Any) -> Array:
+def as_array(x: Any, dtype: DTypeLike) -> Array:
     """Return x () as an array of this type. Arrays of Python numbers are cached: one takes longer than a short step."""
     return _constant(x, dtype) if type(x) in (float, int) else jnp.asarray(x, dtype)
 
 
 @functools.lru_cache(256)
-def _constant(x: float, dtype: Any) -> Array:
+def _constant(x: float, dtype: DTypeLike) -> Array:
     with jax.ensure_compile_time_eval():
         return jnp.asarray(x, dtype)
 

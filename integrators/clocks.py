@@ -67,7 +67,7 @@ class OneClock(NamedTuple):
         """Return x in a shape that broadcasts with tree blocks (T + 1, w, *batch)."""
         return x
 
-    def either(self, yes: Array, x: Any, y: Any) -> Any:
+    def either(self, yes: Array, x: Array, y: Array) -> Array:
         """Return x where yes, else y; both are values of clocks, or tree blocks (T + 1, w, *batch)."""
         return jnp.where(yes, x, y)
 
@@ -75,7 +75,7 @@ class OneClock(NamedTuple):
         """Return whether the clocks' steps may differ."""
         return False
 
-    def apart(self, max_dt: Array | float) -> Any:
+    def apart(self, max_dt: Array | float) -> None:
         """Return the longest time between synchronizations of clocks [s]; None for a single clock."""
         return None
 
@@ -148,7 +148,7 @@ class IslandClocks(NamedTuple):
     def of_blocks(self, x: Array) -> Array:
         return _append_world(x)[:, None]
 
-    def either(self, yes: Array, x: Any, y: Any) -> Any:
+    def either(self, yes: Array, x: Array, y: Array) -> Array:
         return jnp.where(yes if x.ndim == 1 else self.of_blocks(yes), x, y)
 
     def each(self) -> bool:
@@ -190,7 +190,7 @@ Clocks = OneClock | IslandClocks
 ONE = OneClock()
 
 
-def _append_world(x: Array, last: Any = 0) -> Array:
+def _append_world(x: Array, last: int = 0) -> Array:
     """Return x with an entry for the world appended."""
     return jnp.concatenate([x, jnp.full_like(x[:1], last)])
 

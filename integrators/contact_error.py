@@ -209,7 +209,7 @@ def _energy_error(
     may: its square is the allowed part of the kinetic energy of their trees.
     """
 
-    def look(given: Any) -> Array:
+    def look(given: tuple[Any, ...]) -> Array:
         model, q, v, normal, rows, (was, expected, turn), u, fast = given
         expected, turn = jax.tree.map(lambda x: gather(x, was, 0), (expected, turn))
         off = normal - expected
@@ -330,7 +330,7 @@ def since_return(
     here, there = (clocks.of_contacts(x.tree, h) for x in (ready.rows, rows))
     touched = ready.contacts.active & (ready.contacts.gap <= ENVELOPE * model.gap_band) & (ready.u.z > 0)
 
-    def look(given: Any) -> Array:
+    def look(given: tuple[Any, ...]) -> Array:
         before, contacts, at, u, touched, h, u_n, deep, since = given
         far = jnp.full_like(before.gap, jnp.inf)
         _, was, found = _match_by_distance(_number_of_names(model), before, contacts, at, touched, touched, far)

@@ -4,11 +4,12 @@ state."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..engine.model import Model
 from ..engine.state import State
@@ -29,7 +30,9 @@ class Orders(NamedTuple):
     functions: Drive
 
     @staticmethod
-    def of(control: Any, forces: Any, frames: int, nv: int, state: State) -> Orders:
+    def of(
+        control: Control | ArrayLike | None, forces: Control | ArrayLike | None, frames: int, nv: int, state: State
+    ) -> Orders:
         """Return the orders of arguments of `rollout`.  frames: the number of intervals."""
         if control is None and forces is None:
             return NOTHING
@@ -41,7 +44,7 @@ class Orders(NamedTuple):
 NOTHING = Orders(Drive(), Drive())
 
 
-def _rows(name: str, given: Any, frames: int, nv: int, state: State) -> Array | None:
+def _rows(name: str, given: Control | ArrayLike | None, frames: int, nv: int, state: State) -> Array | None:
     if given is None or callable(given):
         return None
     rows = jnp.asarray(given, state.q.dtype)
@@ -80,7 +83,7 @@ def order_of(name: str, shape: tuple[int, ...], frames: int, nv: int, lanes: tup
     return fits[0]
 
 
-def hold_over_steps(name: str, given: Any, nv: int, state: State) -> Any:
+def hold_over_steps(name: str, given: Control | ArrayLike | None, nv: int, state: State) -> Control | Array | None:
     """Return the argument of `step`, constant over its time, in the form of `Orders`."""
     if given is None or callable(given):
         return given

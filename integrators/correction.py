@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -198,7 +198,7 @@ def _solve_damped(
     """Compute `_least_change` without refinement, by conjugate gradients on J Y + DAMPING K."""
     none = jnp.zeros_like(wanted.z)
 
-    def sweep(given: Any, x: _ConjugateGradient) -> _ConjugateGradient:
+    def sweep(given: tuple[Clocks, ContactJacobian, Vec3, Array], x: _ConjugateGradient) -> _ConjugateGradient:
         clocks, rows, directions, enough = given
         total, each = (functools.partial(f, rows.tree) for f in (clocks.total, clocks.of_contacts))
         change, K = apply_impulses(rows, jnp.zeros_like(x.change), x.along), rows.K
@@ -212,7 +212,7 @@ def _solve_damped(
         along = jax.tree.map(lambda y, z: jnp.where(each(go), y + z * each(more), z), left, x.along)
         return _ConjugateGradient(left, along, x.change + change * clocks.of_blocks(part), x.p + x.along * each(part))
 
-    def busy(given: Any, x: tuple[Array, _ConjugateGradient]) -> Array:
+    def busy(given: tuple[Clocks, ContactJacobian, Vec3, Array], x: tuple[Array, _ConjugateGradient]) -> Array:
         left = x[1].left
         return (x[0] < SWEEPS) & (clocks.total(given[1].tree, left.dot(left)) > given[3]).any()
 

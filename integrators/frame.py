@@ -79,6 +79,9 @@ class Frame(NamedTuple):
     slept: Array
 
 
+Carry = tuple[Array, Array, Touching, Lane, Record, Touching, Array]  # of the loop over ticks
+
+
 def frame(
     static: tuple[Rules, int, float | None],
     model: Model,
@@ -104,11 +107,11 @@ def frame(
     kept = len(nothing.pair) * max(2, min(STEPS, ROWS // len(nothing.pair)))
     carried = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (kept, *x.shape[1:])), nothing)
 
-    def busy(carry: Any) -> Array:
+    def busy(carry: Carry) -> Array:
         ticks, _, _, lane, _, _, _ = carry
         return (ticks < most) & ~lane.done
 
-    def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching, Array]) -> Any:
+    def one(carry: Carry) -> Carry:
         """Run one tick.  rows: () number of rows of `carried` that are real."""
         ticks, rows, before, lane, record, carried, slept = carry
         if windows:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,16 +22,18 @@ from .motion.forces import Drive
 from .prepare import Controller
 from .schemes import scheme_named
 
+FreeRun = tuple[State, tuple[Array, Array, Array]]  # the last state; t, q, v of all frames
+
 
 def run_free(
     scheme: str, model: Model, state: State, frames: Frames, count: int, controller: Controller, substeps: int
-) -> tuple[State, tuple[Array, Array, Array]]:
+) -> FreeRun:
     """Run, and return the last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
 
     count: number of frames after the first; `substeps` equal steps lead from each to the next.
     """
 
-    def frame(state: State, inputs: Any) -> tuple[State, State]:
+    def frame(state: State, inputs: Array) -> tuple[State, State]:
         state = _next(scheme, model, state, frames, inputs - 1, controller, substeps)
         return state, state
 
@@ -43,13 +44,13 @@ def run_free(
 
 
 def _next(
-    scheme: str, model: Model, state: State, frames: Frames, k: Any, controller: Controller, substeps: Any
+    scheme: str, model: Model, state: State, frames: Frames, k: Array, controller: Controller, substeps: Array | int
 ) -> State:
     """Return the state at the frame after the k-th."""
     move, dt = scheme_named(scheme), frames.interval(k)
     h = dt / substeps
 
-    def substep(_: Any, state: State) -> State:
+    def substep(_: Array, state: State) -> State:
         drive = controller(model, state, k + 1)
         return move(model, state, h, drive.motors, drive.impulses(h))
 
@@ -84,7 +85,7 @@ def _block(
 
 def fly(
     scheme: str, model: Packed | Model, state: State, frames: Frames, count: int, rows: Drive, substeps: int
-) -> tuple[State, tuple[Array, Array, Array]]:
+) -> FreeRun:
     """Compute `run_free` as machine code, with lanes in blocks that fill a vector.
 
     One scene is a block of equal ones, so that its result is the same alone and in a batch.
@@ -111,7 +112,7 @@ def fly(
     width = state.q.shape[-1] + state.v.shape[-1] + 1
     log = jnp.zeros((blocks, count + 1, wide, width), state.q.dtype)
 
-    def one(own: Any, state: State, varied: Drive, log: Array) -> tuple[State, Array]:
+    def one(own: dict[str, Array], state: State, varied: Drive, log: Array) -> tuple[State, Array]:
         inputs = Drive(*(Open(a if b is None else b) if (a is not None or b is not None) else None
                        for a, b in zip(shared, varied, strict=True)))  # fmt: skip
         block = model if isinstance(model, Packed) else replace(model, **own)
@@ -155,7 +156,7 @@ def _lane(
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def run_free_native(
     static: tuple[str, int, int, bool], model: Packed | Model, state: State, frames: Frames, rows: Drive
-) -> tuple[State, tuple[Array, Array, Array]]:
+) -> FreeRun:
     """Compute `run_free` as machine code, or by `run_free` itself if it is differentiated.
 
     static: scheme, frames after the first, steps between two frames, and whether no program contains this one.
@@ -171,10 +172,14 @@ def run_free_native(
 
 
 @run_free_native.defjvp
-def _(static: tuple[str, int, int, bool], primals: Any, tangents: Any) -> Any:
+def _(
+    static: tuple[str, int, int, bool],
+    primals: tuple[Packed | Model, State, Frames, Drive],
+    tangents: tuple[Packed | Model, State, Frames, Drive],
+) -> tuple[FreeRun, FreeRun]:
     scheme, count, substeps, _ = static
 
-    def run(model: Packed | Model, state: State, frames: Frames, rows: Drive) -> Any:
+    def run(model: Packed | Model, state: State, frames: Frames, rows: Drive) -> FreeRun:
         return run_free(scheme, unpack_model(model), state, frames, count, controller_of(rows, Drive()), substeps)
 
     return jax.jvp(run, primals, tangents)

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from ..engine.model import Model
 from ..engine.packed import Packed
 from ..engine.state import State
 from .motion.forces import Drive
 
+T = TypeVar("T")
 
-def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, rows: Drive, *own: Any) -> Any:
+
+def over_lanes(run: Callable[..., T], model: Packed | Model, state: State, rows: Drive, *own: Any) -> T:
     """Call run(model, state, rows, *own) for one scene or for every lane; every result has its lanes first.
 
     rows: motor commands and forces, (frames, nv) or (frames, lanes, nv).
@@ -31,7 +34,7 @@ def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, row
     arrays, tree = jax.tree.flatten((model, state, rows, *own))
     axes = jax.tree.leaves((*lane_axes(model, state, rows), jax.tree.map(lambda x: 0 if jnp.ndim(x) else -1, own)))
 
-    def one(arrays: Any) -> Any:
+    def one(arrays: list[Array]) -> T:
         return run(*jax.tree.unflatten(tree, arrays))
 
     return jax.vmap(one, in_axes=([None if axis < 0 else axis for axis in axes],))(arrays)

@@ -6,6 +6,7 @@ A lane has an accepted state and its contacts, and searches for the next state t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -243,7 +244,7 @@ def select(yes: Array, new: Lane, old: Lane) -> Lane:
     def last(x: Array, y: Array) -> Array:
         return jnp.where(yes, x, y)
 
-    def ready() -> Any:
+    def ready() -> Iterator[Any]:
         for name, a, b in zip(Ready._fields, new.ready, old.ready, strict=True):
             yield jax.tree.map(first if name in ("state", "drive", "dv", "clearances") else last, a, b)
 

@@ -37,7 +37,7 @@ def check_seconds(name: str, value: Any, least: float = 0.0) -> None:
         raise ValueError(f"{name} is {value!r}; it must be a positive number of seconds{most}")
 
 
-def check_count(name: str, value: Any, least: int = 0, most: int = WHOLE) -> None:
+def check_count(name: str, value: object, least: int = 0, most: int = WHOLE) -> None:
     """Check that a number of things, if given and known, is within the range of a program."""
     if value is None or isinstance(value, jax.core.Tracer):
         return
@@ -164,7 +164,7 @@ def spread(keywords: dict[str, Any]) -> dict[str, Any]:
     return given if options is None else vars(Options.of(options, {})) | given
 
 
-def _with_changes(options: Options, changes: Any) -> Options:
+def _with_changes(options: Options, changes: OptionKeywords) -> Options:
     for word in changes:
         if word not in NAMES:
             near = get_close_matches(word, NAMES, n=1)
@@ -177,6 +177,6 @@ def _with_changes(options: Options, changes: Any) -> Options:
 
 
 @functools.lru_cache(256, typed=True)
-def _once(options: Options, **changes: Any) -> Options:
+def _once(options: Options, **changes: Unpack[OptionKeywords]) -> Options:
     """Return the same object for the same changes, since checks take longer than a short step."""
     return replace(options, **changes)

@@ -78,11 +78,11 @@ class Proposal(NamedTuple):
     code: Array
     locked_dofs: Array | None = None
     stops: Array | None = None
-    uncorrected: Any = None
-    carried: Any = None
+    uncorrected: State | None = None
+    carried: Array | None = None
     window: Array | None = None
     window_impacts: SimultaneousImpacts | None = None
-    residual: Any = None
+    residual: Array | None = None
     start_v: Any = None
     contact_impulses: ContactImpulses | None = None
     start_impulses: ContactImpulses | None = None
@@ -189,7 +189,7 @@ def _contact_impulses(
     )
 
 
-def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
+def _derivative(rules: Rules, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Proposal, Proposal]:
     """Return the derivative; fresh lanes have a step of 1 s instead of 0 to avoid a division by 0, and do not move."""
 
     def away(model: Model, lane: Lane, h: Array, *window: Array | None) -> Proposal:
@@ -269,7 +269,7 @@ def _length(x: Array, y: Array) -> Array:
 
 
 @_length.defjvp
-def _length_changes(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _length_changes(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return the derivative, 0 for a vector of length 0."""
     (x, y), (dx, dy) = primals, tangents
     length = _length(x, y)

@@ -6,6 +6,7 @@ branch depends on whether it is reached.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -189,7 +190,7 @@ def _frame(state: State) -> Array:
     return jnp.concatenate([state.q, state.v, state.t[..., None]], -1)
 
 
-def _concatenate_events(columns: Any, t: Array) -> Array:
+def _concatenate_events(columns: Sequence[Array], t: Array) -> Array:
     return jnp.concatenate([x[..., None] if x.ndim == t.ndim else x for x in columns], -1)
 
 

@@ -215,7 +215,7 @@ def rollout(
     if inside_jit:
         refuse_explicit_sharding(state)
 
-    def some(rules: Rules, rows: int, lanes: Any) -> Rollout:
+    def some(rules: Rules, rows: int, lanes: np.ndarray | None) -> Rollout:
         chosen = (rules, rows, *static)
         if inside_jit or state.t.ndim != 1:
             return program(chosen, *numbers)

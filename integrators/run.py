@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +89,7 @@ def run(
         ticks, lane, _ = carry
         return (ticks < max_ticks) & ~lane.done.all()
 
-    def one(_: Any, carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
+    def one(_: Array | int, carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
         ticks, lane, record = carry
         number = lane.clock.frame
         ticked = tick(rules, model, lane, frames, max_dt, controller)

@@ -15,6 +15,7 @@ from ..engine.loops.projection import project
 from ..engine.model import Model
 from ..engine.state import State
 from .motion.exact import exact
+from .motion.forces import Step
 from .motion.lie_midpoint import lie_midpoint
 from .motion.rk4 import rk4
 from .motion.semi_implicit import semi_implicit
@@ -30,7 +31,7 @@ def scheme_named(name: str):
     return functools.partial(_step_state, name)
 
 
-def step_and_close(name: str, model: Model, state: State, h: Any, *acting: Any) -> tuple[State, Array | None]:
+def step_and_close(name: str, model: Model, state: State, h: Step, *acting: Array | None) -> tuple[State, Array | None]:
     """Take one step of the scheme of this name, and close loops to rounding if they are held by projection.
 
     Returns the state and the loops' drift in the step (*batch): the velocity that closed them, relative to that of

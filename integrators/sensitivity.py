@@ -175,7 +175,11 @@ def _window_length(lane: Lane) -> Array | None:
     return None if lane.search.window is None else lane.search.window.length
 
 
-def _derivative(rules: Rules, primals: Any, tangents: Any) -> Any:
+def _derivative(
+    rules: Rules,
+    primals: tuple[Model, Lane, Proposal, DetectionRanges, Array | None],
+    tangents: tuple[Any, ...],
+) -> tuple[tuple[Proposal, Detection, Array], tuple[Proposal, Detection, Array]]:
     model, lane, tried, look_within, still = differentiated_once(primals)
     if tried.window is not None:
         raise TypeError("a run in windows has no derivatives, since what strikes in one has no time: leave out window=")
@@ -199,7 +203,7 @@ def _derivative(rules: Rules, primals: Any, tangents: Any) -> Any:
 
 
 def _shift_end(
-    model: Model, lane: Lane, tried: Proposal, there: Detection, d: Proposal, gap: Any, late: Array
+    model: Model, lane: Lane, tried: Proposal, there: Detection, d: Proposal, gap: Array | None, late: Array
 ) -> tuple[Proposal, Array]:
     """Return tangents d of a proposal whose end moves with the time of impact, and the tangent of `Lane.late`.
 

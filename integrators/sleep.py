@@ -41,7 +41,7 @@ def follows_time(model: Model) -> bool:
 def is_unchanged(before: Lane, after: Lane) -> Array:
     """Return whether a tick changed nothing, (*batch)."""
 
-    def numbers(lane: Lane) -> Any:
+    def numbers(lane: Lane) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         state, drive = lane.ready.state, lane.ready.drive
         return (state.q, state.v, drive), (lane.search, lane.ready.longest, lane.ready.touch)
 
@@ -52,7 +52,7 @@ def is_unchanged(before: Lane, after: Lane) -> Array:
 
 
 @is_unchanged.defjvp
-def _never(primals: Any, tangents: Any) -> Any:
+def _never(primals: tuple[Lane, Lane], tangents: tuple[Any, Any]) -> tuple[Array, Any]:
     fresh = primals[0].fresh
     return jnp.zeros_like(fresh), np.zeros(fresh.shape, jax.dtypes.float0)
 

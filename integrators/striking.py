@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..contact.contact_jacobian import ContactJacobian
 from ..contact.contacts import Contacts
 from ..contact.determine import would_bounce
 from ..contact.events import Impacts
@@ -38,7 +39,14 @@ class TimedImpacts(NamedTuple):
 
 @functools.partial(jax.jit, static_argnums=0)
 def resolve_impacts(
-    rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, u_n: Array, now: Array, ended: Array
+    rules: Rules,
+    model: Model,
+    state: State,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    u_n: Array,
+    now: Array,
+    ended: Array,
 ) -> ImpactResponse:
     """Resolve the impacts at the end of a step.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from .joint_specs import Joint
 from .loop_specs import Distance, Driven, Gear, Rolling, Spring
 from .spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 
+T = TypeVar("T")
 ORIGIN, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
@@ -236,6 +237,6 @@ def _frame(frame: Any) -> tuple[Any, Any]:
     return plain(frame) if nested else (plain(frame), IDENTITY)
 
 
-def _spec(kind: Any, arguments: dict[str, Any]) -> Any:
+def _spec(kind: Callable[..., T], arguments: dict[str, Any]) -> T:
     """The spec of a method's arguments, whose names are those of the spec's fields."""
     return kind(**{name: value for name, value in arguments.items() if name != "self"})

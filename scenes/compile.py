@@ -64,7 +64,7 @@ def compile_scene(
 ) -> tuple[Model, State]: ...
 def compile_scene(
     scene: Any, dtype: DTypeLike | None = None, *, coordinates: str = "reduced", overlaps: str = "warn"
-) -> tuple[Any, Any]:
+) -> tuple[Model, State] | tuple[Chain, ChainState]:
     """Check a SceneSpec (or SceneBuilder), and compile it to a Model and the State at t = 0; or a ChainSpec to a Chain
     and a ChainState.
 
@@ -110,7 +110,7 @@ def compile_scene(
     return with_sensors(spec, model, form), state
 
 
-def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
+def _touch(spec: SceneSpec, model: Model) -> dict[str, jax.Array]:
     """gap_band () and rest_speed () of the model, as given or their defaults."""
     kind, moving = model.gravity.dtype, np.array(model.topology.shape_links, int) >= 0
     if spec.gap_band is None:
@@ -193,7 +193,7 @@ def _link_arrays(links: list[_LinkRow]) -> dict[str, Array]:
 
 
 def _shapes(
-    scene: SceneSpec, specs: tuple[Any, ...], parents: tuple[int, ...], links: list[_LinkRow]
+    scene: SceneSpec, specs: tuple[BodySpec | LinkSpec, ...], parents: tuple[int, ...], links: list[_LinkRow]
 ) -> tuple[Topology, dict[str, Array], list[str]]:
     """The topology, the shape and pair arrays, and the owner of each shape, as messages call it: the world's shapes
     first, then link by link."""

@@ -6,9 +6,13 @@ It loads with every pytest if Carom is installed, so that it imports nothing hea
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from .recordings.recording import Recording
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def carom_run() -> Any:
+def carom_run() -> Callable[..., Recording]:
     """carom_run(scene, **keywords) -> Recording: see `carom.scenes.regression.runs.record_run`."""
     from .regression.runs import record_run
 
@@ -26,7 +30,7 @@ def carom_run() -> Any:
 
 
 @pytest.fixture
-def carom_golden(request: pytest.FixtureRequest) -> Any:
+def carom_golden(request: pytest.FixtureRequest) -> Callable[..., None]:
     """carom_golden(recording, name=None, **tolerances) compares a run with goldens/NAME.jsonl beside the test.
 
     name: None: the module's and the test's.  tolerances: time, impulse, velocity, energy, position, see
@@ -37,7 +41,7 @@ def carom_golden(request: pytest.FixtureRequest) -> Any:
 
     used: set[str] = set()
 
-    def check(recording: Any, name: str | None = None, **tolerances: float) -> None:
+    def check(recording: Recording, name: str | None = None, **tolerances: float) -> None:
         __tracebackhide__ = True
         name = name or re.sub(r"[^\w.=-]+", "_", f"{request.path.stem}.{request.node.name}").strip("_")
         if name in used:

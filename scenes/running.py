@@ -26,6 +26,7 @@ from .variations import compile_lanes
 if TYPE_CHECKING:
     from ..engine.model import Model
     from ..engine.state import State
+    from ..integrators.rollout import Rollout
 
 PIECE = 12  # intervals between frames that are run at once on a CPU: a millisecond more each, and a bar that moves
 PIECE_APART = 120  # elsewhere, where lanes wait for each other at the end of a piece
@@ -94,7 +95,12 @@ def record(
 
 
 def _record_chain(
-    spec: ChainSpec, path: Any, lanes: int | None, variations: Any, keywords: dict[str, Any], progress: Reporter | None
+    spec: ChainSpec,
+    path: str | PathLike[str] | None,
+    lanes: int | None,
+    variations: Mapping[str, Sequence[Any]] | None,
+    keywords: dict[str, Any],
+    progress: Reporter | None,
 ) -> Recording:
     from .running_chains import record_chain
 
@@ -108,7 +114,7 @@ def _record_chain(
     return recording
 
 
-def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -> Iterator[Any]:
+def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -> Iterator[Rollout]:
     """The rollout of these keywords, `size` intervals between frames at a time; each begins with the last frame of
     the one before."""
     from ..integrators.rollout import rollout
@@ -144,7 +150,7 @@ def _every_frame(name: str, rows: np.ndarray, intervals: int, state: State) -> n
     return np.broadcast_to(rows, (*lanes, intervals, nv))
 
 
-def report_progress(results: Iterator[Any], duration: float, report: Reporter | None) -> Iterator[Any]:
+def report_progress(results: Iterator[Rollout], duration: float, report: Reporter | None) -> Iterator[Rollout]:
     """The pieces of a run, with a report of progress after each."""
     events, t = 0, 0.0
     for result in results:

@@ -13,10 +13,12 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..collision.poses import Array
+from ..engine.model import Model
 from ..engine.planar.model import ChainDrive
-from ..integrators.planar.rollout import ChainRollout, chain_rollout
+from ..integrators.planar.rollout import ChainControl, ChainRollout, chain_rollout
 from ..integrators.recording import Events
 from .chains.compile import checked_chain
 from .chains.spec import ChainSpec
@@ -31,8 +33,8 @@ def record_chain(
     path: str | PathLike[str] | None = None,
     *,
     title: str = "chain",
-    dtype: Any = None,
-    control: Any = None,
+    dtype: DTypeLike | None = None,
+    control: ChainControl | Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> Recording:
     """Run a chain and record it; path: that of the recording's file, if any.
@@ -58,7 +60,7 @@ def record_chain(
     return recording
 
 
-def drive_of(fields: Mapping[str, Any], dtype: Any) -> ChainDrive:
+def drive_of(fields: Mapping[str, Any], dtype: np.dtype) -> ChainDrive:
     """The ChainDrive of plain data."""
     return ChainDrive(**{name: jnp.asarray(x, dtype) for name, x in fields.items()})
 
@@ -89,7 +91,7 @@ def recording_of_chain(spec: ChainSpec, result: ChainRollout, *, title: str, key
     )  # fmt: skip
 
 
-def _events(spec: ChainSpec, model: Any, result: ChainRollout) -> Events:
+def _events(spec: ChainSpec, model: Model, result: ChainRollout) -> Events:
     """Stops as impacts of the twin."""
     from .show.motion import contact_frames
 

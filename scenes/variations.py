@@ -7,17 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .recordings.recording import Recording
 from .spec import SceneSpec
 
 if TYPE_CHECKING:
+    from jax import Array
+
     from ..engine.model import Model
     from ..engine.state import State
 
 
 def compile_lanes(
-    scene: SceneSpec, lanes: int | None, variations: Mapping[str, Sequence[Any]], dtype: Any = None
+    scene: SceneSpec, lanes: int | None, variations: Mapping[str, Sequence[Any]], dtype: DTypeLike | None = None
 ) -> tuple[Model, State, dict[str, np.ndarray]]:
     """The model, the state, and the model's parameters that differ between lanes, each (lanes, ...)."""
     from ..integrators.rollout import tile
@@ -33,7 +36,7 @@ def compile_lanes(
     lanes = 0 if lanes is None else lanes
     check_lanes(lanes)
     compile_scene(scene, dtype, overlaps="ignore")  # it is recorded, and must be valid even where lanes change it
-    known: dict[str, Any] = {}  # repeated values are compiled once
+    known: dict[str, tuple[Model, State]] = {}  # repeated values are compiled once
     found = []
     for lane in range(lanes):
         given = {path: values[lane] for path, values in variations.items()}
@@ -62,11 +65,11 @@ def recompile(recording: Recording) -> tuple[Model, State]:
     from .compile import compile_scene
 
     model, _ = compile_scene(recording.scene, recording.q.dtype, overlaps="ignore")
-    state: Any = {"q": recording.q[..., 0, :], "v": recording.v[..., 0, :], "t": recording.t[..., 0]}
+    state = {"q": recording.q[..., 0, :], "v": recording.v[..., 0, :], "t": recording.t[..., 0]}
     return model.replace(**_on_device(dict(recording.varied))), State(**_on_device(state))
 
 
-def _stack(lanes: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
+def _stack(lanes: Sequence[Model] | Sequence[State], names: Sequence[str]) -> dict[str, np.ndarray]:
     """The arrays of these names, lanes first, that are not equal in all lanes."""
     found, different = {}, {id(lane): lane for lane in lanes}
     for name in names:
@@ -76,7 +79,7 @@ def _stack(lanes: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
     return found
 
 
-def _on_device(arrays: Any) -> Any:
+def _on_device(arrays: dict[str, np.ndarray]) -> dict[str, Array]:
     import jax
 
     return jax.tree.map(jax.numpy.asarray, arrays)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 FEW = 10  # names in a list
 LENGTH = 200  # characters of a value, a name or a path
@@ -18,7 +17,7 @@ def abridge(text: str, most: int = LENGTH) -> str:
     return f"{text[:head]} ... {text[head - most :]}"
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value as Python writes it, in few characters."""
     try:
         return abridge(" ".join(repr(value).split()))

@@ -16,16 +16,19 @@ guarantees that M lies on the far side of n0: n0.w > 0 for all w of M.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Scalar, Vec3
 from .near import Near, between, direction, select, where
 from .solid import Support
 
+Weights = tuple[Scalar, Scalar, Scalar]  # of three points
 LONGEST = 40  # steps from any direction; polytopes take five
 CLEAR = 1e-3  # of the size: shapes farther apart will not touch soon, so their nearest points are enough
 
@@ -45,7 +48,7 @@ class Simplex(NamedTuple):
     """Three points of M, the weights of v in them, v itself and the direction n."""
 
     p: tuple[Vertex, Vertex, Vertex]
-    weight: tuple[Scalar, Scalar, Scalar]
+    weight: Weights
     v: Vec3
     n: Vec3
 
@@ -64,20 +67,20 @@ def gjk(support: Support, n0: Vec3, steps: int) -> Simplex:
     return jax.lax.fori_loop(0, steps, step, _first(support, n0))
 
 
-def if_clear(support: Support, n0: Vec3) -> tuple[Near, Any]:
+def if_clear(support: Support, n0: Vec3) -> tuple[Near, Array]:
     """The row of cores that are clearly apart, from any direction n0; and whether (*items) they are. This is proved:
     two planes between them are as far from each other as the nearest points, to rounding."""
     first = _first(support, n0)
     no = first.v.x != first.v.x
 
-    def step(carry: tuple[Any, Simplex, Any, Any]) -> tuple[Any, Simplex, Any, Any]:
+    def step(carry: tuple[Array, Simplex, Array, Array]) -> tuple[Array, Simplex, Array, Array]:
         k, simplex, clear, near = carry
         new, row = Vertex(*support(simplex.n)), simplex.row()
         near |= ~clear & (row.gap <= CLEAR * extent(row))
         clear |= ~near & (row.gap - new.w.dot(simplex.n) <= roughness(row) / 4)
         return k + 1, select(clear | near, simplex, _closer(simplex, new, None)), clear, near
 
-    def busy(carry: tuple[Any, Simplex, Any, Any]) -> Any:
+    def busy(carry: tuple[Array, Simplex, Array, Array]) -> Array:
         return (carry[0] < LONGEST) & ~(carry[2] | carry[3]).all()
 
     _, simplex, clear, _ = jax.lax.while_loop(busy, step, (jnp.int32(0), first, no, no))
@@ -105,7 +108,7 @@ def _closer(old: Simplex, new: Vertex, n0: Vec3 | None) -> Simplex:
 
 
 @fence
-def _keep_nearer(old: Simplex, p: Any, weight: Any, n0: Vec3 | None) -> Simplex:
+def _keep_nearer(old: Simplex, p: tuple[Vertex, Vertex, Vertex], weight: Weights, n0: Vec3 | None) -> Simplex:
     v = _mix(weight, [x.w for x in p])
     across = (p[1].w - p[0].w).cross(p[2].w - p[0].w)
     across = across * jnp.where(across.dot(v if n0 is None else n0) < 0, -1.0, 1.0)
@@ -114,12 +117,12 @@ def _keep_nearer(old: Simplex, p: Any, weight: Any, n0: Vec3 | None) -> Simplex:
     return select(v.dot(v) < old.v.dot(old.v), Simplex(p, weight, v, n), old)
 
 
-def _mix(weight: Any, points: Any) -> Vec3:
+def _mix(weight: Weights, points: Sequence[Vec3]) -> Vec3:
     return points[0] * weight[0] + points[1] * weight[1] + points[2] * weight[2]
 
 
 @fence
-def _triangle(x: Vec3, y: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
+def _triangle(x: Vec3, y: Vec3, w: Vec3) -> tuple[Scalar, Weights]:
     """Squared distance of the origin to the inside of a triangle (inf elsewhere), and its weights there."""
     e, f = x - w, y - w
     normal = e.cross(f)
@@ -136,7 +139,7 @@ def _triangle(x: Vec3, y: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, 
 
 
 @fence
-def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
+def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, Weights]:
     """Squared distance of the origin to a segment, and its weights there (x, x, w)."""
     e = x - w
     ee = e.dot(e)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.spatial import Transform
@@ -17,6 +17,7 @@ from ...engine.algebra.zero import ZERO
 from .near import Z_AXIS, direction
 from .solid import Edges, Hull
 
+T = TypeVar("T")
 Rings = tuple[tuple[int, ...], ...]
 
 
@@ -24,9 +25,9 @@ class Numbering(NamedTuple):
     """ring: (corners, faces) vertex indices; edge: (2, edges) start and end; sides: (2, edges) the faces on the left
     and right. Short rings repeat their last corner. Static, unless each item has its own."""
 
-    ring: Any
-    edge: Any
-    sides: Any
+    ring: np.ndarray | Array
+    edge: np.ndarray | Array
+    sides: np.ndarray | Array
 
 
 @functools.cache
@@ -40,11 +41,11 @@ def numbering(rings: Rings) -> Numbering:
     return Numbering(outlines.T, np.array(edges).T, np.array(sides).T)
 
 
-def concatenate_hulls(numberings: list[Numbering], starts: list[int]) -> tuple[NDArray[Any], Numbering]:
+def concatenate_hulls(numberings: list[Numbering], starts: list[int]) -> tuple[np.ndarray, Numbering]:
     """Join the numberings of several hulls, padded to the largest: vertex indices (vertices, n) in
     `Model.points`, where hull k's begin at starts[k], and a Numbering of those columns with a last axis n."""
 
-    def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    def pad(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         return np.pad(x, [(0, to - have) for have, to in zip(x.shape, shape, strict=True)], mode="edge")
 
     columns = []
@@ -66,7 +67,7 @@ def hull_of(vertex: Vec3, number: Numbering) -> Hull:
     return Hull(vertex, normal, offset, jnp.asarray(ring, jnp.int32), Edges(start, end - start, left, right))
 
 
-def _take_rows(x: Any, index: Any) -> Any:
+def _take_rows(x: T, index: np.ndarray | Array) -> T:
     """Take rows index (..., n), or (..., n, *batch), of columns x (k, n, *batch): (..., n, *batch)."""
     if not isinstance(index, np.ndarray):
         items = jnp.shape(jax.tree.leaves(x)[0])[1:]
@@ -78,7 +79,7 @@ def _take_rows(x: Any, index: Any) -> Any:
 
 
 @fence
-def _planes(ring: Vec3) -> tuple[Vec3, Any]:
+def _planes(ring: Vec3) -> tuple[Vec3, Array]:
     """Outward normals and offsets of faces from their outlines (corners, faces, ...) (Newell's method)."""
     first = jax.tree.map(lambda x: x[:1], ring)
     arm = ring - first

@@ -7,17 +7,20 @@ Beck, 1978); of its corners `spread` keeps four that span as large an area as an
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.vec3 import Scalar, Vec3, pytree
 from ...engine.algebra.zero import ZERO
 from .near import Near, at, only_where, perpendicular, select, where
 
+T = TypeVar("T")
 TILT = 0.05  # [rad] a corner whose gap closes only by a larger tilt is left out
 TOUCHES = 1e-4  # [rad] a corner whose gap closes by this tilt counts half
 ALONE = -1e30  # [m^2] a point alone is no diagonal, if there is another
@@ -39,7 +42,7 @@ class Face:
     side: Vec3
     bound: Scalar
     normal: Vec3
-    flat: Any
+    flat: Array
 
 
 def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
@@ -114,12 +117,12 @@ def _common(reference: Face, other: Face, up: Vec3) -> Near:
     return jax.tree.map(lambda *x: jnp.concatenate([jnp.broadcast_to(y, ends[0].gap.shape) for y in x]), *ends, corners)
 
 
-def _each(values: Any) -> Any:
+def _each(values: T) -> T:
     """Insert an axis for the corners after that of the sides."""
     return jax.tree.map(lambda x: x[:, None], values)
 
 
-def _row(point: Vec3, on: Vec3, normal: Vec3, up: Vec3, there: Any) -> Near:
+def _row(point: Vec3, on: Vec3, normal: Vec3, up: Vec3, there: Array) -> Near:
     foot = _onto(point, on, normal, up)
     return Near(jnp.where(there, (point - foot).dot(up), jnp.inf), up, point, foot)
 
@@ -146,11 +149,11 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
     """
     flat = _project_along(rows, normal)
 
-    def of_some(few: Any, one: Any) -> tuple[Any, Any]:
+    def of_some(few: Array, one: Callable[[_Flat], tuple[Array, Array]]) -> tuple[Array, ...]:
         some = _at_all(few, flat)
         return tuple(at(rank, few) for rank in one(some))
 
-    def of_all() -> tuple[Any, Any]:
+    def of_all() -> tuple[Array, ...]:
         if flat.x.shape[0] <= MANY:
             return _best(flat)
         few = _extremes(flat)
@@ -170,9 +173,9 @@ class _Flat(NamedTuple):
 
     x: Scalar
     y: Scalar
-    there: Any
+    there: Array
     gap: Scalar
-    level: Any
+    level: Array
     size: Scalar
     hovers: Scalar
 
@@ -224,24 +227,24 @@ def _areas(first: _Flat, flat: _Flat) -> Scalar:
     return jnp.where(starts[:, None] & there[None], area, -jnp.inf)
 
 
-def _best(flat: _Flat) -> tuple[Any, Any]:
+def _best(flat: _Flat) -> tuple[Array, Array]:
     """The best diagonal."""
     return _diagonal(_areas(flat, flat))
 
 
-def _from_closest(flat: _Flat) -> tuple[Any, Any]:
+def _from_closest(flat: _Flat) -> tuple[Array, Array]:
     """The best diagonal from the closest point, which on a tilted face is one of the four."""
     i = jnp.argmin(jnp.where(flat.there, flat.gap, jnp.inf), 0)
     return i, _diagonal(_areas(_at_all(i[None], flat), flat))[1]
 
 
 @fence
-def _diagonal(area: Scalar) -> tuple[Any, Any]:
+def _diagonal(area: Scalar) -> tuple[Array, Array]:
     i = jnp.argmax(jnp.max(area, 1), 0)  # in two steps: one over all pairs is ten times slower on a CPU
     return i, jnp.argmax(at(i, area), 0)
 
 
-def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
+def _beside(flat: _Flat, i: Array, j: Array) -> tuple[Array, Array, Array]:
     """The points farthest from the line ij on each side, and twice the areas of all triangles with it."""
     (xi, yi), (xj, yj) = at(i, (flat.x, flat.y)), at(j, (flat.x, flat.y))
     dx, dy = xj - xi, yj - yi
@@ -251,7 +254,7 @@ def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
 
 
 @fence
-def _improve_diagonal(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any]:
+def _improve_diagonal(flat: _Flat, i: Array, j: Array) -> tuple[Array, Array]:
     """Improve the diagonal (i, j) by all points: take the best for the best other one. The closest point stays."""
     k, l, side = _beside(flat, i, j)
     i2, j2, side2 = _beside(flat, k, l)
@@ -260,7 +263,7 @@ def _improve_diagonal(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any]:
 
 
 @fence
-def _outside(flat: _Flat, triangle: tuple[Any, Any, Any]) -> tuple[Any, Scalar]:
+def _outside(flat: _Flat, triangle: tuple[Array, Array, Array]) -> tuple[Array, Array]:
     """The point farthest outside a triangle i, j, k, counterclockwise, with nothing beyond ij; and twice the area it
     adds."""
     (xi, yi), (xj, yj), (xk, yk) = (at(n, (flat.x, flat.y)) for n in triangle)
@@ -272,7 +275,7 @@ def _outside(flat: _Flat, triangle: tuple[Any, Any, Any]) -> tuple[Any, Scalar]:
 
 
 @fence
-def _four(rows: Near, normal: Vec3, flat: _Flat, i: Any, j: Any) -> tuple[Near, ...]:
+def _four(rows: Near, normal: Vec3, flat: _Flat, i: Array, j: Array) -> tuple[Near, ...]:
     k, l, side = _beside(flat, i, j)
     length = jnp.abs(at(j, flat.x) - at(i, flat.x)) + jnp.abs(at(j, flat.y) - at(i, flat.y))
     least = flat.rough * length
@@ -292,14 +295,14 @@ def _four(rows: Near, normal: Vec3, flat: _Flat, i: Any, j: Any) -> tuple[Near, 
 
 
 @fence
-def _first(there: Any) -> Any:
+def _first(there: Array) -> Array:
     """The indices (FEW, *items) of the first rows that count, in order; 0 behind the last."""
     rank = jnp.cumsum(there, 0, dtype=jnp.int32)
     return jnp.stack([jnp.argmax(there & (rank == k), 0) for k in range(1, FEW + 1)])
 
 
 @fence
-def _extremes(flat: _Flat) -> Any:
+def _extremes(flat: _Flat) -> Array:
     """Indices (EXTREMES + 1, *items) of the closest row and of those farthest in each of several directions."""
     angles = 2 * np.pi * (np.arange(EXTREMES) + 0.5) / EXTREMES
     picks = [jnp.argmin(flat.gap, 0)]
@@ -311,7 +314,7 @@ def _extremes(flat: _Flat) -> Any:
 
 
 @fence
-def _at_all(index: Any, flat: _Flat) -> _Flat:
+def _at_all(index: Array, flat: _Flat) -> _Flat:
     """The rows with these indices (k, *items)."""
     x, y, there, gap, hovers = (
         jnp.take_along_axis(v, index, 0) for v in (flat.x, flat.y, flat.there, flat.gap, flat.hovers)

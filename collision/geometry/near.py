@@ -11,13 +11,17 @@ written out anyway.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
 
 from ...engine.algebra.fence import compute_once
 from ...engine.algebra.vec3 import Scalar, Vec3
+
+T = TypeVar("T")
 
 
 class Near(NamedTuple):
@@ -61,17 +65,17 @@ def between(a: Vec3, b: Vec3, normal: Vec3) -> Near:
     return Near((a - b).dot(normal), normal, a, b)
 
 
-def only_where(there: Any, row: Near) -> Near:
+def only_where(there: ArrayLike, row: Near) -> Near:
     """Return the row where `there`, else none."""
     return row._replace(gap=jnp.where(there, row.gap, jnp.inf))
 
 
-def where(condition: Any, yes: Any, no: Any) -> Any:
+def where(condition: ArrayLike, yes: T, no: T) -> T:
     """`jnp.where` over pytrees, with one condition for all leaves."""
     return select(compute_once(condition), yes, no)
 
 
-def select(condition: Any, yes: Any, no: Any) -> Any:
+def select(condition: ArrayLike, yes: T, no: T) -> T:
     """`where` for a condition between numbers that `compute_once` has fixed."""
     return jax.tree.map(lambda y, n: jnp.where(condition, y, n), yes, no)
 
@@ -105,7 +109,7 @@ def perpendicular(v: Vec3) -> Vec3:
     return crossed / jnp.sqrt(crossed.dot(crossed))
 
 
-def pick(score: Any, values: Any) -> Any:
+def pick(score: Array, values: T) -> T:
     """The value with the largest score along the leading axis (the first of equals); NaN never wins.
 
     score: (k, ...); the leaves of values: (k, ...), broadcastable to it.
@@ -116,7 +120,7 @@ def pick(score: Any, values: Any) -> Any:
     return jax.tree.map(lambda x: jnp.where(some.any(0), x, 0), at(best, values))
 
 
-def at(index: Any, values: Any) -> Any:
+def at(index: Array, values: T) -> T:
     """The values (k, [more,] *items) at an index (*items) of each item."""
 
     def one(x):

@@ -44,7 +44,7 @@ class Hull:
     vertex: Vec3
     normal: Vec3
     offset: Scalar
-    ring: Any
+    ring: Scalar
     edges: Edges
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...engine.topology import Topology
 from .fcl_shapes import FclShape, fcl_library
@@ -12,7 +14,8 @@ from .pair_rows import pair_table
 from .shapes import Floats, HostShape
 
 ENDLESS = 1e100  # [m] FCL's tree of boxes takes the volume of a box, and crashes if that is not finite
-_BOXES: list[Any] = []  # FCL's axis-aligned box of each shape, reused: python-fcl leaks a little with each object made
+# FCL's axis-aligned box of each shape, reused: python-fcl leaks a little with each object made
+_BOXES: list[tuple[Any, Any]] = []
 TAG = 2.0**-40  # python-fcl's callback does not say which object it met: the index is encoded in the object's rotation
 
 
@@ -26,7 +29,7 @@ class FclScene(NamedTuple):
     rotations: Floats
     margin: float
 
-    def finite(self) -> Any:
+    def finite(self) -> NDArray[np.bool_]:
         """Return whether each shape and its pose are finite, (ns,)."""
         poses = (np.abs(self.positions) < ENDLESS).all(axis=-1) & np.isfinite(self.rotations).all(axis=(-2, -1))
         return poses & np.array([_has_end(body.shape) for body in self.bodies], bool)
@@ -36,16 +39,16 @@ def _has_end(shape: HostShape) -> bool:
     return shape.finite and (shape.kind == "plane" or bool((np.abs(shape.bounds) < ENDLESS).all()))
 
 
-def near_pairs(lane: FclScene, fine: Any) -> list[int]:
+def near_pairs(lane: FclScene, fine: NDArray[np.bool_]) -> list[int]:
     """Rows of the pair table whose boxes come within the margin, ascending; and all pairs with a plane."""
     pairs = lane.topology.pairs
-    near: Any = range(len(pairs))
+    near: Sequence[int] = range(len(pairs))
     if np.isfinite(lane.margin):
         near = sorted([*pair_table(lane.topology).with_plane, *_near_boxes(lane, fine)])
     return [k for k in near if fine[pairs[k][0]] and fine[pairs[k][1]]]
 
 
-def _near_boxes(lane: FclScene, fine: Any) -> list[int]:
+def _near_boxes(lane: FclScene, fine: NDArray[np.bool_]) -> list[int]:
     bodies, row_of = lane.bodies, pair_table(lane.topology).row
     shapes = [k for k, body in enumerate(bodies) if body.shape.kind != "plane" and fine[k]]
     if not shapes:

@@ -100,7 +100,7 @@ class _Pair(NamedTuple):
             return True
         return self.a.is_soup and self.a.contains((self.Rb @ self.b.any_point - position) @ self.Ra)
 
-    def plane_gap(self, n: Floats, move: Any = 0.0) -> Floats:
+    def plane_gap(self, n: Floats, move: Floats | float = 0.0) -> Floats:
         """g(n) of `separation.py` for the cores with A moved by (3,), n (k, 3) unit."""
         on_a = self.shift + move + self.a.support(-n @ self.Ra) @ self.Ra.T
         return np.einsum("ki,ki->k", n, on_a - self.b.support(n @ self.Rb) @ self.Rb.T)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -102,7 +101,7 @@ def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
         edges = direction(directions.cross(Z_AXIS), Z_AXIS)
         groups += [X.R @ b.hull.normal, edges * sign(edges.dot(centre))]
 
-    def concatenate(*xs: Any) -> Array:
+    def concatenate(*xs: Array) -> Array:
         return jnp.concatenate([jnp.broadcast_to(jnp.asarray(x, dtype), (len(x), *shape)) for x in xs])
 
     return jax.tree.map(concatenate, *groups)

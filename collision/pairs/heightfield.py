@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -90,7 +89,9 @@ def _apart(corners: Vec3, lo: Vec3, hi: Vec3) -> Scalar:
     return functools.reduce(jnp.maximum, sides)
 
 
-def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, corners: Vec3) -> tuple[Near, ...]:
+def _of_near(
+    meet: Callable[..., tuple[Near, ...]], near: Array, items: tuple[Solid, Transform, Vec3], corners: Vec3
+) -> tuple[Near, ...]:
     """Rows (columns, n) of the columns that are near (columns, n) their item, a vector of them at a time; the others
     have no row. items: leaves (..., n), or ones for all."""
     n, flat = near.shape[1], near.reshape(-1)
@@ -99,12 +100,12 @@ def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, cor
     order = jnp.where(real, order, order[:1])  # padding repeats a column: any other might take longer
     tops = jax.tree.map(lambda x: x.reshape(len(x), -1), corners)
 
-    def of_item(x: Any, index: Array) -> Any:
+    def of_item(x: Array, index: Array) -> Array:
         if x.shape[-1] > 1:
             return jnp.take(x, index % n, axis=-1)
         return jnp.broadcast_to(x, (*x.shape[:-1], each)) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
-    def some(given: Any, index: Array) -> tuple[Near, ...]:
+    def some(given: tuple[tuple[Solid, Transform, Vec3], Vec3], index: Array) -> tuple[Near, ...]:
         items, tops = given
         own = jax.tree.map(lambda x: of_item(x, index), items)
         return meet(*own, jax.tree.map(lambda x: jnp.take(x, index, axis=-1), tops))

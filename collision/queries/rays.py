@@ -6,7 +6,7 @@ nearest hit of all is the result.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -84,7 +84,7 @@ def cast_rays(
 
 def _by_kind(topology: Topology) -> list[tuple[str, tuple[int, ...]]]:
     """Group convex shapes by kind, hulls also by their approximate number of vertices."""
-    found: dict[Any, list[int]] = {}
+    found: dict[tuple[str, int], list[int]] = {}
     for k, (kind, (start, stop)) in enumerate(zip(topology.shape_kinds, topology.shape_points, strict=True)):
         if kind in SPANS:
             size = (stop - start - 1).bit_length() if kind == "hull" else 0
@@ -98,7 +98,7 @@ Part = tuple[tuple[int, ...], Array, Vec3]  # shapes (n,), t and normals (n, R, 
 def _solids(shapes: Shapes, kind: str, index: tuple[int, ...], o: Vec3, d: Vec3) -> Part:
     some = shapes_known(shapes, kind, index)
 
-    def one(o: Vec3, d: Vec3) -> Any:
+    def one(o: Vec3, d: Vec3) -> tuple[Array, Vec3]:
         t, normal = first_crossing(SPANS[kind](some.solid, *_own_axes(some.pose, o, d)))
         return t, some.pose.R @ normal
 
@@ -112,7 +112,7 @@ def _surface(shapes: Shapes, shape: int, o: Vec3, d: Vec3) -> Part:
     points = shapes.parameter("points")[start:stop]
     size = shapes.parameter("shape_size")[shape]
 
-    def one(ray: tuple[Vec3, Vec3]) -> Any:
+    def one(ray: tuple[Vec3, Vec3]) -> tuple[Array, Vec3]:
         if topology.shape_kinds[shape] == "heightfield":
             cell = (size[..., 0], size[..., 1])
             t, normal = heightfield(points[..., 2], topology.shape_grid[shape], cell, *_own_axes(pose, *ray))
@@ -129,7 +129,7 @@ def _own_axes(pose: Transform, o: Vec3, d: Vec3) -> tuple[Vec3, Vec3]:
     return pose.R.T @ (o - pose.p), pose.R.T @ d
 
 
-def _concatenate_hits(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]:
+def _concatenate_hits(parts: list[Part], like: Array) -> tuple[np.ndarray, Array, Vec3]:
     """Join the hits of all parts: shapes (n,), t and normals (n, R, *batch)."""
     number = np.array([k for index, *_ in parts for k in index], np.int32)
     t, normals = [jnp.zeros((0, *like.shape), like.dtype)], []
@@ -141,7 +141,7 @@ def _concatenate_hits(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]
     return number, jnp.concatenate(t), concatenated
 
 
-def _nearest(topology: Topology, number: Any, t: Array, normal: Vec3, o: Vec3, d: Vec3, most: Array) -> RayHits:
+def _nearest(topology: Topology, number: np.ndarray, t: Array, normal: Vec3, o: Vec3, d: Vec3, most: Array) -> RayHits:
     links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32))
     nothing = jnp.full((1, *most.shape), jnp.inf, most.dtype)  # a row that exists also in a scene without shapes
     t = jnp.concatenate([t, nothing])

@@ -7,10 +7,11 @@ to their centre, so that nothing is lost to cancellation if the ray begins far a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.near import Z_AXIS, direction, pick, select, sign
@@ -154,7 +155,7 @@ SPANS: dict[str, Line] = {
 }
 
 
-def first_crossing(span: Span) -> tuple[Any, Vec3]:
+def first_crossing(span: Span) -> tuple[Array, Vec3]:
     """The first t >= 0 at which a ray crosses the surface, inwards, or outwards if it begins inside; inf if none."""
     inside = span.enter < 0
     t = jnp.where(inside, span.leave, span.enter)

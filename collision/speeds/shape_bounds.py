@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,14 +40,14 @@ class ShapeBounds(NamedTuple):
     """
 
     velocity: Vec3
-    falls: Any
-    slope: Any
-    growth: Any
+    falls: Array
+    slope: Array
+    growth: Array
     center: Vec3
-    full: Any
+    full: Array
     middle: Vec3
-    endless: Any
-    concave: Any
+    endless: Array
+    concave: Array
 
     @staticmethod
     def of_columns(x: Array) -> ShapeBounds:

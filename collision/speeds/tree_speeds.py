@@ -22,9 +22,10 @@ If nothing is known (a massless link between sliding joints, a gimbal's ring) th
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ...engine.algebra.fence import fence
@@ -34,6 +35,7 @@ from ...engine.joints import JOINTS
 from ...engine.model import Model
 from ..bounds import norm, root
 
+Number = Array | np.ndarray | float
 TURNING = frozenset({"revolute", "screw", "cylindrical", "planar"})  # one rotation, about a known axis
 PINNED = frozenset({"fixed", "revolute", "universal", "spherical"})  # the child's origin is fixed in the parent
 
@@ -57,12 +59,12 @@ class _Link(NamedTuple):
     """One group's links."""
 
     com: Vec3
-    mobility: Any
-    turning: Any
-    origin: Any
-    spin: Any
+    mobility: Number
+    turning: Number
+    origin: Number
+    spin: Number
 
-    def speed_at(self, point: Vec3, farther: Any = 0.0) -> Any:
+    def speed_at(self, point: Vec3, farther: Number = 0.0) -> Array:
         """Largest speed of a point of the link's frame, or of any no more than `farther` from it."""
         from_com, from_origin = norm(point - self.com) + farther, norm(point) + farther
         return speed_at(self.mobility, self.turning, self.origin, self.spin, from_com, from_origin)
@@ -97,7 +99,9 @@ def tree_speeds(forest: Forest, model: Model, in_fall: Array) -> TreeSpeeds:
     )
 
 
-def speed_at(mobility: Any, turning: Any, origin: Any, spin: Any, from_com: Any, from_origin: Any) -> Any:
+def speed_at(
+    mobility: Number, turning: Number, origin: Number, spin: Number, from_com: Number, from_origin: Number
+) -> Array:
     """Largest speed of points no farther than these lengths [m] from the link's centre of mass and from its origin."""
     own = least(root(mobility + times(turning, from_com**2)), root(mobility) + times(spin, from_com))
     return least(own, origin + times(spin, from_origin))
@@ -176,17 +180,17 @@ def principal_extremes(I: Sym3) -> tuple[Array, Array]:
     return jnp.maximum(low, 0.0), q + 2 * p * jnp.cos(phi) + slack
 
 
-def least(a: Any, b: Any) -> Any:
+def least(a: Number, b: Number) -> Array:
     """Return the smaller one, by selection: derivatives of an infinite bound that is not taken stay out."""
     return jnp.where(a < b, a, b)
 
 
-def times(bound: Any, length: Any) -> Any:
+def times(bound: Number, length: Number) -> Array:
     """bound * length with inf * 0 = 0."""
     none = (length == 0) | (bound == 0)
     return jnp.where(none, 0.0, jnp.where(none, 0.0, bound) * jnp.where(none, 0.0, length))
 
 
-def inverse(x: Any, at_zero: float = jnp.inf) -> Any:
+def inverse(x: Number, at_zero: float = jnp.inf) -> Array:
     """1/x for x > 0, else `at_zero`."""
     return jnp.where(x > 0, 1 / jnp.where(x > 0, x, 1.0), at_zero)

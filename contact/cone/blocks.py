@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import dynamic_slice, dynamic_update_slice, fori_loop
+
+T = TypeVar("T")
 
 
 def block(x: Array, *at: Array) -> Array:
@@ -32,7 +34,7 @@ def indices_of(there: Array) -> tuple[Array, Array]:
     return fori_loop(jnp.int32(0), last, one, (jnp.zeros(len(there), jnp.int32), jnp.int32(0)))
 
 
-def scatter(all: Any, some: Any, which: Array, count: Array) -> Any:
+def scatter(all: T, some: T, which: Array, count: Array) -> T:
     """Return arrays `all` with the first `count` rows of `some` written to rows `which`."""
     one = lambda k, all: jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, some)  # noqa: E731
     return fori_loop(0, count, one, all)

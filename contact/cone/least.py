@@ -11,7 +11,7 @@ positive definite.
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -46,7 +46,7 @@ class Directions(NamedTuple):
     soft: Array
 
 
-def select_directions(rows: ContactJacobian, selected: Any, trees: int) -> Directions:
+def select_directions(rows: ContactJacobian, selected: Vec3, trees: int) -> Directions:
     """Return the selected directions.
 
     selected: components (C,) bool, the directions.
@@ -92,7 +92,7 @@ def _system(
     (C, sides, w), dtype, zero = rows.J.x.shape, K.dtype, jnp.int32(0)
     columns = jnp.arange(ROOM, dtype=jnp.int32)
 
-    def take(k: Array, carry: Any) -> Any:
+    def take(k: Array, carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         J, tree, Y, soft = carry
         at = block(which, k)
         c, way = at % C, at // C

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -160,7 +160,7 @@ def system_matrix(contacts: ActiveRows, plan: EliminationOrder, law: coulomb.Lin
 
     H = jax.lax.empty((n + 2 * pairs_room(n), w, w), unit.dtype)
     H = fori_loop(0, n + 2 * block(plan.first, plan.count), clear, H)
-    D: Any = law.tt, law.slide, law.nn
+    D = law.tt, law.slide, law.nn
 
     def add(part: Array, H: Array) -> Array:
         c, i, j = block(contacts.which, part // sides**2), part // sides % sides, part % sides

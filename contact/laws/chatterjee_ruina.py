@@ -13,18 +13,17 @@ slip; e_t = -1 is no friction. This is the only law here that can reverse slip.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax import Array
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import OK
 from .cone_projection import stopping_impulse
 from .frictionless import normal_impulse
 from .law import Law
 
 
-def _impulse(K: Sym3, u: Vec3, mu: Any, e: Any, e_t: Any) -> tuple[Vec3, Any]:
+def _impulse(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Array]:
     strikes = (u.z < 0) & (K.zz > 0)
     one = normal_impulse(K, u, 0 * e)
     two = stopping_impulse(K, u, 0 * e, strikes)

@@ -8,18 +8,17 @@ not the actual slip: it need not oppose the slip after the impact or dissipate t
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax import Array
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import OK
 from ..sliding.straight import solve, stuck_friction
 from .frictionless import normal_impulse
 from .law import Law
 
 
-def stopping_impulse(K: Sym3, u: Vec3, e: Any, strikes: Any) -> Vec3:
+def stopping_impulse(K: Sym3, u: Vec3, e: Scalar, strikes: Scalar) -> Vec3:
     """Return p with u_t + (K p)_t = 0 and u_n + (K p)_n = -e u_n, by A and its Schur complement K_nn - b . A^-1 b.
 
     If that vanishes (K singular, the contact jams), the normal impulse is the frictionless one.
@@ -33,7 +32,7 @@ def stopping_impulse(K: Sym3, u: Vec3, e: Any, strikes: Any) -> Vec3:
     return Vec3(*(jnp.where(strikes, x, 0) for x in (-w[0] - a[0] * p_n, -w[1] - a[1] * p_n, p_n)))
 
 
-def _impulse(K: Sym3, u: Vec3, mu: Any, e: Any, e_t: Any) -> tuple[Vec3, Any]:
+def _impulse(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Array]:
     strikes = (u.z < 0) & (K.zz > 0)
     p = stopping_impulse(K, u, e, strikes)
     square = p.x * p.x + p.y * p.y

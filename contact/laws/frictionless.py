@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax import Array
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import OK
 from .law import Law
 
 
-def normal_impulse(K: Sym3, u: Vec3, e: Any) -> Any:
+def normal_impulse(K: Sym3, u: Vec3, e: Scalar) -> Array:
     """Return -(1 + e) u_n / K_nn, or zero if the bodies do not approach or nothing can move."""
     strikes = (u.z < 0) & (K.zz > 0)
     return jnp.where(strikes, -(1 + e) * u.z / jnp.where(strikes, K.zz, 1), 0)
 
 
-def _impulse(K: Sym3, u: Vec3, mu: Any, e: Any, e_t: Any) -> tuple[Vec3, Any]:
+def _impulse(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Array]:
     p = normal_impulse(K, u, e)
     return Vec3(jnp.zeros_like(p), jnp.zeros_like(p), p), jnp.full(p.shape, OK, jnp.int32)
 

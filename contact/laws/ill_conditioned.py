@@ -10,19 +10,18 @@ line that leaves no approach and, under a law that only loses energy, gains none
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from .frictionless import normal_impulse
 
 # errors allowed without a change of the impulse, in units of |p| |u| and of |u|, as `resolve_impact` documents
 ALLOWED, ALLOWED_F32 = 1e-10, 1e-4
 
 
-def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tuple[Vec3, Any]:
+def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Scalar, loses: Scalar) -> tuple[Vec3, Array]:
     """Return p, or a replacement that ends the approach within the cone of mu; and whether p is replaced.
 
     loses: whether p must also gain no energy.

@@ -8,15 +8,15 @@ ENERGY_GAINED. The law agrees with Poisson's and Stronge's if slip keeps its dir
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax import Array
 
+from ...engine.algebra.vec3 import Scalar
 from ..sliding.ending import Ending
 from .law import integrated_law
 
 
-def _distance(missing: Any, u_z: Any, rate: Any) -> Any:
+def _distance(missing: Scalar, u_z: Scalar, rate: Scalar) -> Array:
     rising = rate > 0
     return jnp.where(missing > 0, jnp.where(rising, missing / jnp.where(rising, rate, 1), -1), 0)
 

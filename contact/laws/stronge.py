@@ -7,15 +7,15 @@ compression, the impact ends at W - W_c = -e^2 W_c. Friction always takes work, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax import Array
 
+from ...engine.algebra.vec3 import Scalar
 from ..sliding.ending import Ending
 from .law import integrated_law
 
 
-def _distance(missing: Any, u_z: Any, rate: Any) -> Any:
+def _distance(missing: Scalar, u_z: Scalar, rate: Scalar) -> Array:
     """Return the smaller positive root d of missing = u_z d + rate d^2 / 2, or -1 if there is none."""
     square = u_z * u_z + 2 * rate * missing
     some, reached = missing > 0, square >= 0

@@ -71,7 +71,7 @@ def reversible_impulse(law: Law, K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: S
     return _reversible(law, alike(K, u, mu, e, e_t))
 
 
-def alike(*arguments: Any) -> tuple[Array, ...]:
+def alike(*arguments: Sym3 | Vec3 | Scalar) -> tuple[Array, ...]:
     """Return the arguments as twelve arrays of one shape and one floating dtype."""
     leaves = jax.tree.leaves(arguments)
     dtype = jnp.result_type(*leaves)
@@ -84,7 +84,9 @@ def _reversible(law: Law, numbers: tuple[Array, ...]) -> tuple[Vec3, Scalar]:
     return impulse(law, Sym3(*numbers[:6]), Vec3(*numbers[6:9]), *numbers[9:])
 
 
-def _derivative(law: Law, primals: Any, tangents: Any) -> Any:
+def _derivative(
+    law: Law, primals: tuple[tuple[Array, ...]], tangents: tuple[tuple[Any, ...]]
+) -> tuple[tuple[Vec3, Scalar], tuple[Vec3, np.ndarray]]:
     (numbers,), (d,) = primals, tangents
     every = list(enumerate(numbers))
     varied = [i for i, x in enumerate(d) if not isinstance(x, jax.custom_derivatives.SymbolicZero)]

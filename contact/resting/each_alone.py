@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ..contact_jacobian import ContactJacobian, joint_impulses, relative_velocity
@@ -17,7 +16,7 @@ from ..contacts import Contacts
 from .solve import Midway, Rest
 
 # (K [1/kg], u [m/s], mu, e, gap [m], h [s]) -> the impulse on A over a step of length h [N s]
-Push = Callable[[Sym3, Vec3, Any, Any, Any, Any], Vec3]
+Push = Callable[[Sym3, Vec3, Scalar, Scalar, Scalar, Scalar], Vec3]
 
 
 def each_alone(push: Push) -> Callable[..., Rest]:

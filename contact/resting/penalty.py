@@ -7,17 +7,15 @@ with its effective mass 1/K_nn. So resting bodies sink in by about g (h / SWIFT)
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
-from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 
 SWIFT = 0.3  # a contact's frequency times the step: below 2 for stability, less because four corners share a body
 DAMPING = 1.0  # part of critical damping
 
 
-def penalty(K: Sym3, u: Vec3, mu: Any, e: Any, gap: Any, h: Any) -> Vec3:
+def penalty(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, gap: Scalar, h: Scalar) -> Vec3:
     """Return the impulse of a spring and a damper over a step of length h [s]; restitution e is not used."""
     del e
     mass, swift = 1 / K.zz, SWIFT / h

@@ -175,9 +175,9 @@ def solve(
         sticks = slip <= jnp.maximum(turning, (SLOW * model.rest_speed) ** 2)  # no faster than the change in the step
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         doubled_rows = here._replace(drift=here.drift + doubled)
-        problem: Any = doubled_rows, start, target, contacts.friction, active, slides
+        problem = doubled_rows, start, target, contacts.friction, active, slides
         tolerance = None if targets is None else targets.tolerance
-        system = problem if grips is None else append_grips(grips, step, problem)
+        system: tuple[Any, ...] = problem if grips is None else append_grips(grips, step, problem)
         conflict = CONFLICT * jnp.maximum(jnp.where(active, jnp.abs(target), 0).max(0, initial=0), least_speed)
         conflict = conflict if targets is None else jnp.where(targets.is_window, 0, conflict)
         solved = solve_cone(

@@ -5,9 +5,10 @@ Letters: c = u_t / r, c_perp = c turned by 90 degrees, d = b - mu A c = u_t' in 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from .straight import ImpactProgress, Line, slip_line
@@ -83,6 +84,6 @@ def last_slip(now: ImpactProgress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
     return slip_line(slip.c, K, mu, jnp.where(here.stopped, 0, length))
 
 
-def tolerance(eps: Any) -> Any:
+def tolerance(eps: np.floating) -> np.floating:
     """Return the error allowed in velocities, in units of |u|."""
     return 128 * eps if eps < 1e-10 else 2 * eps

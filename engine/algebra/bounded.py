@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,17 +19,21 @@ import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
+G = TypeVar("G")
+R = TypeVar("R")
+T = TypeVar("T")
+
 checkpoint = functools.partial(jax.checkpoint, prevent_cse=False)  # type: ignore[attr-defined]  # not needed in scans
 
 
-def iterate(busy: Callable[[Any], Array], body: Callable[[Any], Any], carry: Any, most: int) -> Any:
+def iterate(busy: Callable[[T], Array], body: Callable[[T], T], carry: T, most: int) -> T:
     """Iterate carry = body(carry) while busy(carry), a bool (), at most `most` times."""
     few = math.isqrt(max(most - 1, 0)) + 1
 
-    def one(carry: Any, k: Array) -> tuple[Any, None]:
+    def one(carry: T, k: Array) -> tuple[T, None]:
         return jax.lax.cond((k < most) & busy(carry), body, lambda x: x, carry), None
 
-    def some(carry: Any, k: Array) -> tuple[Any, None]:
+    def some(carry: T, k: Array) -> tuple[T, None]:
         inner = lambda x: jax.lax.scan(checkpoint(one), x, k + jnp.arange(few))[0]  # noqa: E731
         return jax.lax.cond(busy(carry), inner, lambda x: x, carry), None
 
@@ -37,7 +41,7 @@ def iterate(busy: Callable[[Any], Array], body: Callable[[Any], Any], carry: Any
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
-def loop(most: int, busy: Callable[[Any, Any], Array], body: Callable[[Any, Any], Any], given: Any, carry: Any) -> Any:
+def loop(most: int, busy: Callable[[G, T], Array], body: Callable[[G, T], T], given: G, carry: T) -> T:
     """Iterate carry = body(given, carry) while busy(given, carry), a bool (); it ends within `most` iterations.
 
     busy and body may close over nothing that is differentiated. It is a `while_loop` except for its derivatives.
@@ -45,8 +49,14 @@ def loop(most: int, busy: Callable[[Any, Any], Array], body: Callable[[Any, Any]
     return jax.lax.while_loop(lambda x: busy(given, x), lambda x: body(given, x), carry)
 
 
-def _derivative(most: int, busy: Any, body: Any, primals: Any, tangents: Any) -> Any:
-    def iterate_bounded(given: Any, carry: Any) -> Any:
+def _derivative(
+    most: int,
+    busy: Callable[[G, T], Array],
+    body: Callable[[G, T], T],
+    primals: tuple[G, T],
+    tangents: tuple[Any, Any],
+) -> tuple[T, T]:
+    def iterate_bounded(given: G, carry: T) -> T:
         return iterate(lambda x: busy(given, x), lambda x: body(given, x), carry, most)
 
     return partial_jvp(iterate_bounded, primals, tangents)
@@ -56,7 +66,7 @@ loop.defjvp(_derivative, symbolic_zeros=True)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def map_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any, rows: Any) -> Any:
+def map_first(each: int, f: Callable[[G, T], R], count: Array, given: G, rows: T) -> R:
     """Compute f(given, rows), with a row of results for each of `rows` (n, ...), up to the row `count` (); then zeros.
 
     `each` rows are computed at a time. f may close over nothing that is differentiated, and no row's result may depend
@@ -73,7 +83,7 @@ def map_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any,
     shapes = jax.eval_shape(lambda: f(given, jax.tree.map(lambda x: x[:each], rows)))
     none = jax.tree.map(lambda x: jnp.zeros((n, *x.shape[1:]), x.dtype), shapes)
 
-    def body(carry: tuple[Array, Any]) -> tuple[Array, Any]:
+    def body(carry: tuple[Array, R]) -> tuple[Array, R]:
         k, results = carry
         new = f(given, jax.tree.map(functools.partial(some, k), rows))
         return k + 1, jax.tree.map(functools.partial(put, k), results, new)
@@ -83,7 +93,9 @@ def map_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any,
     return jax.lax.while_loop(lambda x: x[0] < rounds, body, (jnp.int32(0), none))[1]
 
 
-def _all_at_once(each: int, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _all_at_once(
+    each: int, f: Callable[[G, T], R], primals: tuple[Array, G, T], tangents: tuple[Any, Any, Any]
+) -> tuple[R, R]:
     """Compute all rows: a loop of unknown length cannot be differentiated in reverse."""
     count, _, rows = primals
     _, d = partial_jvp(lambda _, given, rows: f(given, rows), primals, tangents)
@@ -101,28 +113,28 @@ def _all_at_once(each: int, f: Any, primals: Any, tangents: Any) -> tuple[Any, A
 map_first.defjvp(_all_at_once, symbolic_zeros=True)
 
 
-def partial_jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+def partial_jvp(f: Callable[..., R], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[R, R]:
     """Compute `jax.jvp` in a rule with symbolic zeros, only along the arguments that vary."""
     leaves, tree = jax.tree.flatten(primals)
     slopes = jax.tree.leaves(tangents, is_leaf=is_zero)
     varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
 
-    def along(*own: Array) -> Any:
+    def along(*own: Array) -> R:
         new = dict(zip(varied, own, strict=True))
         return f(*jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(leaves)]))
 
     return jax.jvp(along, [leaves[k] for k in varied], [slopes[k] for k in varied])
 
 
-def is_zero(d: Any) -> bool:
+def is_zero(d: object) -> bool:
     """Return whether a tangent is known to be zero, as those of integers are."""
     return isinstance(d, SymbolicZero) or getattr(d, "dtype", None) == jax.dtypes.float0
 
 
-def instantiate_zeros(tangents: Any, primals: Any) -> Any:
+def instantiate_zeros(tangents: Any, primals: T) -> T:
     """Write out the zeros of tangents; tangents of integers do not change."""
 
-    def fill(d: Any, x: Array) -> Any:
+    def fill(d: Any, x: Array) -> Array | np.ndarray:
         if not is_zero(d):
             return d
         return jnp.zeros_like(x) if jnp.issubdtype(x.dtype, jnp.floating) else np.zeros(x.shape, jax.dtypes.float0)
@@ -137,7 +149,7 @@ def differentiated_once(x: Any) -> Any:
 
 
 @differentiated_once.defjvp
-def _second(primals: Any, tangents: Any) -> Any:
+def _second(primals: tuple[Any], tangents: tuple[Any]) -> NoReturn:
     raise TypeError(
         "runs in which bodies can touch have first derivatives only: a second one (jax.hessian, jax.jvp of jax.jvp) "
         "would leave out how the times of impacts change; take differences of first derivatives"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import factorial
-from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
+from jax import Array
 
 from .vec3 import Mat3, Scalar, Vec3, pytree
 from .zero import is_zero
@@ -70,7 +71,7 @@ class Quat:
         return Quat(w, v.x, v.y, v.z)
 
     @staticmethod
-    def of_array(a: Any) -> Quat:
+    def of_array(a: Array | np.ndarray) -> Quat:
         """The quaternion of an array (..., 4)."""
         return Quat(a[..., 0], a[..., 1], a[..., 2], a[..., 3])
 

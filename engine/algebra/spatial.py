@@ -6,6 +6,8 @@ Featherstone), T = (R, p): {A} -> {B} is the pose of frame B in frame A. Equatio
 
 from __future__ import annotations
 
+from typing import overload
+
 from .rotation import Quat, cosc, cotc, sinc3
 from .vec3 import Mat3, Scalar, Sym3, Vec3, pytree, skew
 from .zero import ZERO, is_zero
@@ -147,6 +149,10 @@ class Transform:
     R: Mat3
     p: Vec3
 
+    @overload
+    def __matmul__(self, o: Vec3) -> Vec3: ...
+    @overload
+    def __matmul__(self, o: Transform) -> Transform: ...
     def __matmul__(self, o: Transform | Vec3) -> Transform | Vec3:
         """Composition, or the action on a point."""
         if isinstance(o, Transform):

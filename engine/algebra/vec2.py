@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .vec3 import Scalar, pytree
@@ -18,7 +17,7 @@ class Vec2:
     y: Scalar
 
     @staticmethod
-    def of(a: Any) -> Vec2:
+    def of(a: Array | np.ndarray) -> Vec2:
         """The vectors of an array (..., n, 2): components (n, ...), lanes last."""
         return Vec2(*(jnp.moveaxis(a[..., k], -1, 0) for k in (0, 1)))
 
@@ -41,7 +40,7 @@ class Vec2:
 
     __rmul__ = __mul__
 
-    def __getitem__(self, rows: Any) -> Vec2:
+    def __getitem__(self, rows: int | tuple[slice | None, ...]) -> Vec2:
         """The vectors of the given rows."""
         return Vec2(self.x[rows], self.y[rows])
 

@@ -7,9 +7,11 @@ the book: `a + b`, `2 * a`, `a.cross(b)`, `a.dot(b)`, `R @ v`, `R.T @ v`, `S @ v
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, overload
 
 import jax
+import numpy as np
+from jax import Array
 
 from .zero import ZERO, is_zero
 
@@ -33,7 +35,7 @@ class Vec3:
     z: Scalar
 
     @staticmethod
-    def of(a: Any) -> Vec3:
+    def of(a: Array | np.ndarray) -> Vec3:
         """The vector of an array (..., 3)."""
         return Vec3(a[..., 0], a[..., 1], a[..., 2])
 
@@ -125,7 +127,11 @@ class Mat3:
 
     __rmul__ = __mul__
 
-    def __matmul__(self, o: Any) -> Any:
+    @overload
+    def __matmul__(self, o: Vec3) -> Vec3: ...
+    @overload
+    def __matmul__(self, o: Mat3 | Sym3) -> Mat3: ...
+    def __matmul__(self, o: Vec3 | Mat3 | Sym3) -> Any:
         """Matrix times Vec3, Mat3 or Sym3."""
         return o if is_zero(o) else o.premultiply(self)
 
@@ -156,7 +162,7 @@ class Sym3:
         return Sym3(m.xx, m.yy, m.zz, m.xy, m.xz, m.yz)
 
     @staticmethod
-    def of(a: Any) -> Sym3:
+    def of(a: Array | np.ndarray) -> Sym3:
         """The matrix of the upper triangle of an array (..., 3, 3)."""
         return Sym3(a[..., 0, 0], a[..., 1, 1], a[..., 2, 2], a[..., 0, 1], a[..., 0, 2], a[..., 1, 2])
 
@@ -185,7 +191,11 @@ class Sym3:
 
     __rmul__ = __mul__
 
-    def __matmul__(self, o: Any) -> Any:
+    @overload
+    def __matmul__(self, o: Vec3) -> Vec3: ...
+    @overload
+    def __matmul__(self, o: Mat3 | Sym3) -> Mat3: ...
+    def __matmul__(self, o: Vec3 | Mat3 | Sym3) -> Vec3 | Mat3:
         return self.full @ o
 
     def premultiply(self, a: Mat3) -> Mat3:

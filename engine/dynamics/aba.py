@@ -22,7 +22,7 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
 from ..algebra.fence import fence
-from ..algebra.spatial import ArticulatedInertia, Force, Motion
+from ..algebra.spatial import ArticulatedInertia, Force, Motion, RigidInertia
 from ..algebra.vec3 import Mat3, Scalar, Sym3, Vec3
 from ..algebra.zero import ZERO, is_zero
 from ..forest import Forest
@@ -91,7 +91,7 @@ _inverse = fence(Sym3.inverse)
 
 
 def factorize(
-    forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[Any], given: Array | None = None,
+    forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[RigidInertia], given: Array | None = None,
     *, by_columns: bool = False,
 ) -> list[Factor]:  # fmt: skip
     """Return articulated inertias and pivots of all groups (Kim 49); they depend on q only.
@@ -99,7 +99,7 @@ def factorize(
     given: degrees of freedom with a prescribed acceleration; they keep their inertia (hybrid dynamics).
     by_columns: eliminate the six columns of floating links one by one, as with `given`.
     """
-    IA: list[Any] = [body.as_articulated() for body in bodies]
+    IA = [body.as_articulated() for body in bodies]
     factors: list[Any] = [None] * len(IA)
     for g in reversed(range(len(IA))):
         group, (_, r, S) = forest.groups[g], poses[g]
@@ -120,7 +120,7 @@ def factorize(
     return factors
 
 
-def _release(pivot: Pivot, given: Any) -> Pivot:
+def _release(pivot: Pivot, given: Array | None) -> Pivot:
     """Return the pivot with 1/D = 0 where the column is prescribed: it is not eliminated."""
     return pivot if given is None else Pivot(pivot.U, pivot.Dinv * (1 - given))
 
@@ -176,7 +176,7 @@ def solve(
     factors: list[Factor],
     biases: list[Force],
     tau: list[Columns],
-    c: list[Any],
+    c: list[Motion],
     a_world: Motion,
 ) -> list[Columns]:
     """Accelerations of all degrees of freedom from bias forces and joint forces tau, one entry per group.
@@ -184,7 +184,7 @@ def solve(
     With velocities instead of accelerations and impulses instead of forces (c = 0, a_world = 0) the
     same two passes give the response to impulses.
     """
-    p: list[Any] = list(biases)
+    p = list(biases)
     u: list[Any] = [None] * len(p)
     for g in reversed(range(len(p))):
         group, (_, r, S), (IA, pivots) = forest.groups[g], poses[g], factors[g]
@@ -238,7 +238,7 @@ def _forward_dynamics(
 
 
 @functools.partial(_aba.defjvp, symbolic_zeros=True)
-def _aba_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _aba_jvp(primals: tuple[Model, Array, Array, Array], tangents: tuple) -> tuple[Array, Array]:
     """M dqdd = dtau - (change of inverse dynamics at fixed qdd): one more solve; no factor is differentiated."""
     model, q, v, tau = primals
     forest = Forest.of(model, q=q, v=v, tau=tau)

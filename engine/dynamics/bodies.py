@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from jax import Array
 
@@ -13,6 +13,8 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..model import Model
 from .kinematics import LinkPoses, LinkVelocities
+
+T = TypeVar("T")
 
 
 @fence
@@ -25,7 +27,7 @@ def _shift_and_add(x, r, others):
     return x.from_point(r) + others
 
 
-def hand_inwards(forest: Forest, g: int, x: Any, r: Vec3, sums: list[Any]) -> None:
+def hand_inwards(forest: Forest, g: int, x: T, r: Vec3, sums: list[T]) -> None:
     """Add the force or inertia x of each link of group g, moved to its parent's origin, to the parent's sum."""
     if forest.groups[g].depth == 0:
         return

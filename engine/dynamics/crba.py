@@ -9,7 +9,7 @@ masked by the topology.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,7 @@ from jax import Array
 
 from ..algebra.fence import fence
 from ..algebra.spatial import RigidInertia
-from ..algebra.vec3 import Vec3
+from ..algebra.vec3 import Scalar, Vec3
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
@@ -42,7 +42,7 @@ def _columns(joint: str):
 
 def composites(forest: Forest, poses: list[LinkPoses], bodies: list[RigidInertia]) -> list[RigidInertia]:
     """Inertia of each link together with everything it carries; one entry per group."""
-    Ic: list[Any] = list(bodies)
+    Ic = list(bodies)
     for g in reversed(range(len(Ic))):
         hand_inwards(forest, g, Ic[g], poses[g].r, Ic)
     return Ic
@@ -63,7 +63,7 @@ def crba(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch n
         twists.append([(x.w.x, x.w.y, x.w.z, x.v.x, x.v.y, x.v.z) for x in s])
         wrenches.append([(x.n.x, x.n.y, x.n.z, x.f.x, x.f.y, x.f.z) for x in F])
 
-    def stack_columns(columns: Any) -> Array:
+    def stack_columns(columns: Sequence[Sequence[Sequence[Scalar]]]) -> Array:
         parts = [forest.join_dofs([[x[k] for x in group] for group in columns]) for k in range(6)]
         return jnp.stack(parts, -1)
 

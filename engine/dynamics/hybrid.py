@@ -8,7 +8,7 @@ With all prescribed it is inverse dynamics, with none prescribed forward dynamic
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -89,9 +89,9 @@ class Factors(NamedTuple):
     forest: Forest
     poses: list[LinkPoses]
     factors: list[Factor]
-    biases: list[Any]
-    c: list[Any]
-    a_world: Any
+    biases: list[Force]
+    c: list[Motion]
+    a_world: Motion
     armature: list[Columns]
     given: list[Columns]
 
@@ -116,8 +116,8 @@ def hybrid_factors(model: Model, q: Array, v: Array, given: Array, values: Array
 def solve_hybrid(system: Factors, values: Array) -> Hybrid:
     """Solve for the values (..., nv)."""
     forest, poses, factors, biases, c, a_world, armature, given = system
-    p: list[Any] = list(biases)
-    u: list[Any] = [()] * len(p)
+    p = list(biases)
+    u: list[Columns] = [()] * len(p)
     known = [(given[g], forest.per_dof(values, group)) for g, group in enumerate(forest.groups)]
     for g in reversed(range(len(p))):
         group, (_, r, S), (IA, pivots) = forest.groups[g], poses[g], factors[g]

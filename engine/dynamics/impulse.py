@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +24,7 @@ from .aba import Columns, Factor, factorize, solve
 from .bodies import inertias
 from .kinematics import AT_REST, LinkPoses, propagate_poses
 
-NONE: Any = Force(ZERO, ZERO)
+NONE = Force(ZERO, ZERO)
 
 
 def respond(
@@ -36,7 +35,7 @@ def respond(
     impulses: wrench impulses on the links at their origins, world axes [N m s, N s], one entry per group.
     joints: impulses along the degrees of freedom, one entry per group. ZERO parts cost nothing.
     """
-    still: list[Any] = [AT_REST] * len(poses)
+    still = [AT_REST] * len(poses)
     return solve(forest, poses, factors, [NONE - x for x in impulses], list(joints), still, AT_REST)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from ..algebra.fence import fence
-from ..algebra.vec3 import Vec3
+from ..algebra.vec3 import Scalar, Vec3
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
@@ -32,7 +32,7 @@ WIDEST = 32  # degrees of freedom: the program has three operations for each pai
 def inverse_inertia(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:
     """M^-1 (nv, nv, *batch) of a forest of one tree."""
     factors = factorize(forest, model, poses, inertias(forest, model, poses), by_columns=True)
-    columns: list[Any] = []
+    columns: list[list[tuple[Scalar, ...]]] = []
     for group, (pose, _, S), (_, pivots) in zip(forest.groups, poses, factors, strict=True):
         columns.append(
             [(*x, *pose.p.xyz, p.Dinv) for x, p in zip(_columns(group.joint)(S, pivots), pivots, strict=True)]

@@ -13,7 +13,7 @@ r = p - p_parent, no rotation, and precision does not depend on where in the wor
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ from ..model import Model
 from ..shaped import Float
 
 WORLD = Transform(IDENTITY, Vec3(ZERO, ZERO, ZERO))
-AT_REST: Any = Motion(ZERO, ZERO)
+AT_REST = Motion(ZERO, ZERO)
 
 
 class LinkPoses(NamedTuple):
@@ -45,7 +45,7 @@ class LinkVelocities(NamedTuple):
     """One group's velocities."""
 
     V: Motion
-    c: Any
+    c: Motion
 
 
 @functools.cache
@@ -115,7 +115,7 @@ def bias_accelerations(forest: Forest, poses: list[LinkPoses], velocities: list[
 
 
 @fence
-def _bias_stage(a_parent: Motion, r: Vec3, c: Any) -> Motion:
+def _bias_stage(a_parent: Motion, r: Vec3, c: Motion) -> Motion:
     return (a_parent.at(r) + c).instantiate_zeros()
 
 

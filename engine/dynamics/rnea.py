@@ -7,14 +7,14 @@ from the parent to the link through the joint.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
 from ..algebra.fence import fence
-from ..algebra.spatial import Motion
+from ..algebra.spatial import Force, Motion
+from ..algebra.vec3 import Scalar
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
@@ -72,8 +72,8 @@ def rnea(
         a_parent = forest.from_parents(g, accelerations, gravity(model))
         qdd = forest.per_dof(a, group)
         accelerations.append(outward(group.joint)(a_parent, poses[g].r, poses[g].S, velocities[g].c, qdd))
-    F: list[Any] = [wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, velocities), strict=True)]
-    tau: list[Any] = [()] * len(F)
+    F: list[Force] = [wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, velocities), strict=True)]
+    tau: list[tuple[Scalar, ...]] = [()] * len(F)
     for g in reversed(range(len(F))):
         group = forest.groups[g]
         qdd, armature = forest.per_dof(a, group), forest.per_dof(model.armature, group)

@@ -8,7 +8,6 @@ its wrench to its parent, and the force along a joint is the wrench that passes 
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from jax import Array
 
 from ..algebra.fence import fence
 from ..algebra.spatial import Force, Motion
-from ..algebra.vec3 import Vec3
+from ..algebra.vec3 import Scalar, Vec3
 from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
@@ -56,8 +55,8 @@ def joint_forces(
 
 def along_joints(forest: Forest, poses: list[LinkPoses], wrenches: list[Force]) -> Array:
     """Joint forces of wrenches in components, one entry per group."""
-    F: list[Any] = list(wrenches)
-    tau: list[Any] = [()] * len(F)
+    F = list(wrenches)
+    tau: list[tuple[Scalar, ...]] = [()] * len(F)
     for g in reversed(range(len(F))):
         tau[g] = _along(forest.groups[g].joint)(F[g], poses[g].S)
         hand_inwards(forest, g, F[g], poses[g].r, F)
@@ -106,7 +105,7 @@ def joint_wrenches(
             outward(group.joint)(a_parent, poses[g].r, poses[g].S, velocities[g].c, forest.per_dof(a, group))
         )
     needed = map(wrench, bodies, accelerations, bias_forces(bodies, velocities))
-    F: list[Any] = [x - other for x, other in zip(needed, _on_links(forest, wrenches), strict=True)]
+    F: list[Force] = [x - other for x, other in zip(needed, _on_links(forest, wrenches), strict=True)]
     for g in reversed(range(len(F))):
         hand_inwards(forest, g, F[g], poses[g].r, F)
     return jnp.stack([forest.join_links([pick(x) for x in F]) for pick in _COMPONENTS], -1)

@@ -7,21 +7,30 @@ rotations apply to the angle, not to its sine as in the paper, so they may lie a
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from ..algebra.fence import fence
-from ..algebra.spatial import Force
+from ..algebra.spatial import Force, Motion
 from ..algebra.zero import ZERO, dense, is_zero
 from ..dynamics.kinematics import propagate_poses, propagate_velocities
 from ..dynamics.wrenches import along_joints
 from ..forest import Forest
 from ..model import Model
 from ..rows import sum_by_target, take
-from .evaluation import STILL, LoopGroup, evaluate_loops, groups_of, numbers, of_links, row_rate, targets, wrap_angle
+from .evaluation import (
+    STILL,
+    LoopGroup,
+    LoopRows,
+    evaluate_loops,
+    groups_of,
+    numbers,
+    of_links,
+    row_rate,
+    targets,
+    wrap_angle,
+)
 from .kinds import KINDS, RELATIONS, Row
 
 NONE = Force(ZERO, ZERO)
@@ -49,7 +58,7 @@ def loop_forces(model: Model, q: Array, v: Array, t: Array | float) -> Array:
 
 
 def active_multipliers(
-    forest: Forest, model: Model, group: LoopGroup, loop_rows: Any, V: Any, t: Array
+    forest: Forest, model: Model, group: LoopGroup, loop_rows: LoopRows, V: tuple[Motion, ...], t: Array
 ) -> list[tuple[Row, Array]]:
     """Rows with the multipliers (n, *batch) that springs, limits and penalties put on them."""
     row_forces = []
@@ -66,8 +75,8 @@ def active_multipliers(
 
 
 def penalty_rows(
-    forest: Forest, model: Model, group: LoopGroup, loop_rows: Any, t: Array
-) -> list[tuple[Row, Array, Any]]:
+    forest: Forest, model: Model, group: LoopGroup, loop_rows: LoopRows, t: Array
+) -> list[tuple[Row, Array, Array | float]]:
     """Rows that are held by penalty, their errors, and the rates of their targets, (n, *batch)."""
     if forest.topology.hold != "penalty" or group.kind in RELATIONS:
         return []

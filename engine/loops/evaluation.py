@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +17,16 @@ from jax import Array
 from ..algebra.fence import fence
 from ..algebra.rotation import Quat
 from ..algebra.spatial import IDENTITY, Motion, Transform
-from ..algebra.vec3 import Mat3, Vec3
+from ..algebra.vec3 import Mat3, Scalar, Vec3
 from ..algebra.zero import is_zero
 from ..dynamics.kinematics import LinkPoses, LinkVelocities
 from ..forest import Forest
 from ..model import Model
 from ..rows import take
 from ..topology import Topology
-from .kinds import KINDS, RELATIONS, Row, row_count
+from .kinds import KINDS, RELATIONS, Row, Rows, row_count
+
+T = TypeVar("T")
 
 
 class LoopGroup(NamedTuple):
@@ -105,10 +107,12 @@ def _evaluate_kind(kind: str):
     return fence(functools.partial(evaluate_rows, kind))
 
 
-def evaluate_rows(kind: str, a: Transform, b: Transform, at: Any, quaternions: Any, size: Any) -> tuple[Any, Any]:
+def evaluate_rows(
+    kind: str, a: Transform, b: Transform, at: Array, quaternions: Array, size: Array
+) -> tuple[Rows, Rows]:
     """Evaluate rows and coordinates of loops of a kind between links at a and b, from the model's arrays."""
     local = [Transform(Quat.of_array(quaternions[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
-    ends: Any = (a @ local[0], b @ local[1])
+    ends = (a @ local[0], b @ local[1])
     return KINDS[kind].rows(ends, size), KINDS[kind].coordinates(ends)
 
 
@@ -128,11 +132,11 @@ def _scale(row: Row, active: Array) -> Row:
     return row._replace(error=row.error * active, f=row.f * active, m=row.m * active)
 
 
-def of_links(values: Any, links: tuple[int, ...], world: Any) -> Any:
+def of_links(values: T, links: tuple[int, ...], world: T) -> T:
     """Take the values (n, *batch) of these links from values of all links (nl, *batch); -1 is the world."""
     still = np.array(links) < 0
 
-    def pick(x: Array, fixed: Any) -> Array:
+    def pick(x: Array, fixed: Scalar) -> Array:
         first = take(x, np.where(still, 0, links).tolist())
         return jnp.where(still.reshape(-1, *(1,) * (x.ndim - 1)), fixed, first) if still.any() else first
 
@@ -198,7 +202,7 @@ def wrap_angle(angle: Array) -> Array:
     return angle - 2 * jnp.pi * jnp.round(angle / (2 * jnp.pi))
 
 
-def _full(forest: Forest, group: LoopGroup, x: Any) -> Array:
+def _full(forest: Forest, group: LoopGroup, x: Scalar) -> Array:
     return jnp.broadcast_to(x, (len(group.loops), *forest.batch))
 
 

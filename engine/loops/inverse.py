@@ -13,12 +13,12 @@ below `DEPENDENT` count as dependent). Passive forces may act at motors too; in 
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from .. import results
 from ..algebra.pseudo_inverse import apply, beside, pseudo_inverse, rank, size, times
@@ -94,7 +94,7 @@ def is_torque(minimize: Minimize) -> bool:
     return minimize == "torque"
 
 
-def part(tolerance: float | None, dtype: Any) -> float:
+def part(tolerance: float | None, dtype: DTypeLike) -> float:
     """The tolerance, or the root of the rounding for None."""
     return float(jnp.finfo(dtype).eps) ** 0.5 if tolerance is None else tolerance
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..algebra.fence import fence
 from ..algebra.spatial import Motion, Transform
-from ..algebra.vec3 import Vec3, skew
+from ..algebra.vec3 import Scalar, Vec3, skew
 from ..algebra.zero import is_zero
 from ..dynamics.kinematics import LinkPoses, LinkVelocities, bias_accelerations, propagate_poses, propagate_velocities
 from ..dynamics.trees import dof_motions
@@ -73,11 +74,11 @@ def bias(forest: Forest, model: Model, poses: list[LinkPoses], velocities: list[
 
     A kind's rows are differentiated along the motion of the two links they join, not of the whole tree.
     """
-    T, V = (forest.by_link(x) for x in ([x.pose for x in poses], [x.V for x in velocities]))
+    T, V = forest.by_link([x.pose for x in poses]), forest.by_link([x.V for x in velocities])
     changes = forest.by_link(bias_accelerations(forest, poses, velocities))
     found = []
     for group in groups_of(forest.topology):
-        values: list[Any] = [0.0] * row_count(group.kind)
+        values: list[Scalar] = [0.0] * row_count(group.kind)
         if group.kind not in RELATIONS:
             known = ((T, WORLD), (V, STILL), (changes, STILL))
             ends = [[of_links(x, links, still) for x, still in known] for links in (group.a, group.b)]
@@ -96,7 +97,7 @@ def bias(forest: Forest, model: Model, poses: list[LinkPoses], velocities: list[
 def _bias(kind: str):
     @fence
     def bias(ends, at, quaternions, size):
-        def rate(poses: Any, velocities: Any) -> list[Any]:
+        def rate(poses: tuple[Transform, ...], velocities: tuple[Motion, ...]) -> list[Scalar]:
             rows, _ = evaluate_rows(kind, poses[0], poses[1], at, quaternions, size)
             return [row_rate(row, velocities, tuple(T.p for T in poses)) for row in rows]
 
@@ -123,7 +124,7 @@ def jacobian(forest: Forest, model: Model, poses: list[LinkPoses], loops: list[L
 
 
 @fence
-def _column(row: Row, s: Motion, at: Vec3, by_a: Any, by_b: Any) -> Array:
+def _column(row: Row, s: Motion, at: Vec3, by_a: ArrayLike, by_b: ArrayLike) -> Array:
     """One row by all degrees of freedom, (n, nv, *batch); by_a, by_b (n, nv, 1...): whether they move a and b."""
     each = lambda x: x[:, None] if jnp.ndim(x) else x  # noqa: E731  # some forces are along the world's axes
     f, m, x_a, x_b = jax.tree.map(each, (row.f, row.m, row.x_a, row.x_b))

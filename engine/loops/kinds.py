@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
@@ -42,7 +42,7 @@ class Kind:
     coordinates(ends): the free coordinates, as rows whose `error` is the coordinate; springs and limits act on them.
     timed: whether the target of the row is the loop's function of time, not 0."""
 
-    rows: Callable[[Ends, Any], Rows] = lambda ends, size: ()
+    rows: Callable[[Ends, Scalar], Rows] = lambda ends, size: ()
     shifts: int = 0
     turns: int = 0
     coordinates: Callable[[Ends], Rows] = lambda ends: ()

@@ -18,7 +18,7 @@ Blocks are as wide as the joint with the most rows, w, with ones on the diagonal
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,16 +28,16 @@ from jax.lax import fori_loop
 
 from ..algebra.fence import fence
 from ..algebra.spatial import Force
-from ..algebra.vec3 import Vec3
+from ..algebra.vec3 import Scalar, Vec3
 from ..algebra.zero import ZERO, dense, is_zero
-from ..dynamics.aba import Factor
+from ..dynamics.aba import Factor, Root
 from ..forest import Forest
 from ..rows import sum_by_target, take
 from ..topology import Topology
 from .elimination import Blocks, factor, products, substitute
 from .elimination_order import Order, order_of
 from .evaluation import LoopRows, groups_of
-from .kinds import row_count
+from .kinds import Row, row_count
 from .proximal import SMALL, STEPS
 
 
@@ -182,18 +182,18 @@ def _wrenches(forest: Forest, loops: list[LoopRows]) -> Array:
 
 
 @fence
-def _sides(row: Any, origins: Any) -> Any:
+def _sides(row: Row, origins: tuple[Vec3, Vec3]) -> tuple[tuple[Scalar, ...], ...]:
     """Wrenches of a unit multiplier on a and on b, six components each."""
     on_a, on_b = (Force((x - o).cross(row.f) + row.m, row.f) for x, o in zip((row.x_a, row.x_b), origins, strict=True))
     return tuple((*_instantiate_zeros(F.n).xyz, *_instantiate_zeros(F.f).xyz) for F in (on_a, on_b * -1))
 
 
-def _instantiate_zeros(x: Any) -> Vec3:
+def _instantiate_zeros(x: Vec3) -> Vec3:
     return Vec3(ZERO, ZERO, ZERO) if is_zero(x) else x
 
 
 @fence
-def _inverse_times(root: Any, J: Array) -> Array:
+def _inverse_times(root: Root, J: Array) -> Array:
     """I^-1 J^T, transposed, of one body each: (n, w, 6, *batch)."""
     root = jax.tree.map(lambda x: x[:, None], root)
     n, f = Vec3(*(J[:, :, k] for k in range(3))), Vec3(*(J[:, :, k] for k in range(3, 6)))

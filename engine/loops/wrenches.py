@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,7 +98,7 @@ def _sizes(topology: Topology, force: Array, group: LoopGroup) -> list[Array]:
     return [jnp.stack(rows) for rows in zip(*each, strict=True)]
 
 
-def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None, forces: Any) -> Array:
+def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None, forces: Array | float) -> Array:
     """Multipliers (m, *batch), rows as in `evaluation.py`; zeros if penalty forces act instead."""
     tau = passive_forces(model, q, v) + motor_forces(model, q, v, control) + loop_forces(model, q, v, t) + forces
     if not exact(model.topology):

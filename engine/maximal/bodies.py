@@ -9,7 +9,6 @@ measure, angles within half a turn; a control is now the wrench on each body.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +94,7 @@ def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array
     return numbers, *_coordinates(model, state)
 
 
-def _beside(old: Any, new: Array, name: str) -> Array:
+def _beside(old: Array, new: Array, name: str) -> Array:
     """Join the rows of the old loops and those of the joints."""
     own = Model.base_ndim(name)
     lead = np.broadcast_shapes(*(x.shape[: x.ndim - own] for x in (old, new)))
@@ -108,7 +107,7 @@ def _coordinates(model: Model, state: State) -> tuple[Array, Array]:
     forest = Forest.of(model, q=state.q, v=state.v)
     poses = propagate_poses(forest, model, state.q)
     velocities = propagate_velocities(forest, poses, state.v)
-    T, V = (forest.by_link(x) for x in ([x.pose for x in poses], [x.V for x in velocities]))
+    T, V = forest.by_link([x.pose for x in poses]), forest.by_link([x.V for x in velocities])
     turn = Quat.from_matrix(T.R)
     q = [*T.p.xyz, turn.w, turn.x, turn.y, turn.z]
     return tuple(_interleave(x) for x in (q, [*V.w.xyz, *V.v.xyz]))  # type: ignore[return-value]

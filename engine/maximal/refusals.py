@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Refusal(NamedTuple):
 
     where: str
     field: str
-    value: Any
+    value: object
     must: str
 
     def __str__(self) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .arena import THREADS
 from .runner import Runner, of_gpu
@@ -13,7 +12,7 @@ from .runner import Runner, of_gpu
 VECTOR = 64  # bytes, of a CPU's
 
 
-def side_by_side(dtype: Any) -> int:
+def side_by_side(dtype: DTypeLike) -> int:
     """Number of lanes in a CPU's vector; one on a GPU, where a thread runs each lane."""
     if jax.default_backend() == "gpu":
         return 1 if of_gpu(True) is Runner.THREAD else THREADS

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.extend import core as jex
 
 from . import cache
 from .compiler import compiled_text
@@ -49,7 +50,7 @@ class MachineCode:
             self._loaded = LoadedCode(self.code)
         return self._loaded.address(function)
 
-    def scratch(self, lanes: int) -> list[Any]:
+    def scratch(self, lanes: int) -> list[jax.ShapeDtypeStruct]:
         """Additional results that are never read: they are the arenas of threads."""
         return []
 
@@ -75,7 +76,7 @@ class LaneText(NamedTuple):
     runner: Runner
 
 
-def lane_text(jaxpr: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> LaneText:
+def lane_text(jaxpr: jex.ClosedJaxpr, open: Sequence[int], runner: Runner = Runner.CPU) -> LaneText:
     """LLVM's text of a closed jaxpr."""
     text, made, needed = compiled_text(jaxpr, open, runner)
     sizes = lambda avals: [int(np.prod(a.shape, dtype=int)) * a.dtype.itemsize for a in avals]  # noqa: E731
@@ -92,7 +93,7 @@ def lane_text(jaxpr: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> L
     return LaneText(text, inputs, outputs, made.arena, made.opens, grain, elements, runner)
 
 
-def compile_code(name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> MachineCode:
+def compile_code(name: str, jaxpr: jex.ClosedJaxpr, open: Sequence[int], keep: bool) -> MachineCode:
     """Compile a closed jaxpr.  keep: store the code in the cache by its text, or find it there."""
     with stage(name, "translating"):
         made = lane_text(jaxpr, open)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from jax.extend import core as jex
 
 from .emit.program import EmittedProgram
 from .fusion import fuse
@@ -20,7 +20,7 @@ from .types import type_of
 
 
 def compiled_text(
-    jaxpr: Any, opens: Sequence[int], runner: Runner = Runner.CPU
+    jaxpr: jex.ClosedJaxpr, opens: Sequence[int], runner: Runner = Runner.CPU
 ) -> tuple[str, EmittedProgram, list[bool]]:
     """Return LLVM's text of a closed jaxpr, the program, and whether it reads each argument.
 

@@ -8,7 +8,7 @@ many rows costs only as much as its real rows, if its readers are masked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Limit(NamedTuple):
     width: int
 
     @property
-    def key(self) -> tuple[Any, int]:
+    def key(self) -> tuple[tuple[tuple[int, int], ...], int]:
         return tuple((c.base.id, first_index(c)) for c in self.counts), self.width
 
     def union(self, other: Limit) -> Limit | None:

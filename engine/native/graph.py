@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .types import Type, Unsupported, type_of
+
+if TYPE_CHECKING:
+    from .first_rows import Limit
+    from .order import Cluster
 
 _numbers = itertools.count()
 MEMORY = ("gather", "window")  # operations whose first argument is read at other indices than their own
@@ -53,7 +58,7 @@ class Value:
         self.live = self.stored = False  # whether anything needs it; whether it must be in memory
         self.inline = False  # whether it is computed where it is read, see `fusion.py`
         self.stage, self.last = 0, -1  # its order in the region; the last node of the region that reads it
-        self.limit: Any = None  # the first rows that are needed, see `first_rows.py`; None: all
+        self.limit: Limit | None = None  # the first rows that are needed, see `first_rows.py`; None: all
         self.cluster: Any = None  # the cluster or node that computes it
         self.slot: Any = None  # where in the arena
         self.open: int | None = None  # of an array of any length, see `Graph`: the argument that it was
@@ -98,8 +103,8 @@ class Region:
         self.items: list[Value | Node] = []
         self.inputs: list[Value] = []
         self.results: list[Value] = []
-        self.known: dict[Any, Value] = {}  # values computed here, by operation and arguments
-        self.order: list[Any] = []  # clusters and nodes, see `order.py`
+        self.known: dict[Hashable, Value] = {}  # values computed here, by operation and arguments
+        self.order: list[Cluster | Node] = []  # clusters and nodes, see `order.py`
         self.body_reads: set[Value] = set()  # of a `before`: its values that the loop's body reads
         self.weight = 0
 
@@ -148,12 +153,12 @@ class Graph:
 
     def __init__(self) -> None:
         self.top = self.region = Region(None)
-        self.constants: dict[Any, Value] = {}
-        self.views: dict[Any, Value] = {}
+        self.constants: dict[tuple[str, int, bytes], Value] = {}
+        self.views: dict[tuple[int, bytes], Value] = {}
 
     # values
 
-    def const(self, x: Any) -> Value:
+    def const(self, x: ArrayLike) -> Value:
         x = np.ascontiguousarray(x)
         key = (x.dtype.str, x.size, digest(x))
         if key not in self.constants:
@@ -184,7 +189,7 @@ class Graph:
         return self.views[key]
 
     def compute(
-        self, op: str, size: int, type: Type, args: Sequence[Value], param: Any = None, key: Any = None
+        self, op: str, size: int, type: Type, args: Sequence[Value], param: Any = None, key: Hashable = None
     ) -> Value:
         """The result of an elementwise operation.  key: replaces a parameter that cannot be hashed."""
         if any(a.open is not None for a in args[op in MEMORY :]):
@@ -197,7 +202,7 @@ class Graph:
 
         return self._once((op, size, type.name, tuple(a.id for a in args), param if key is None else key), args, make)
 
-    def _once(self, known: Any, args: Sequence[Value], make: Callable[[Region], Value]) -> Value:
+    def _once(self, known: Hashable, args: Sequence[Value], make: Callable[[Region], Value]) -> Value:
         """The value known under this key; else a new one of these arguments, in the earliest region."""
         region: Region | None = self.region
         while region is not None:
@@ -224,7 +229,7 @@ class Graph:
         region.items.append(node)
         return node
 
-    def single_result(self, op: str, args: Sequence[Value], param: Any, key: Any, size: int, type: Type) -> Value:
+    def single_result(self, op: str, args: Sequence[Value], param: Any, key: Hashable, size: int, type: Type) -> Value:
         """The result of a node with one result. key: replaces the parameter."""
         make = lambda region: self.node(op, args, param, region).result(size, type)  # noqa: E731
         return self._once((op, size, type.name, tuple(a.id for a in args), key), args, make)
@@ -248,5 +253,5 @@ class Graph:
         return made
 
 
-def splat(graph: Graph, x: Any, size: int, type: Type) -> Value:
+def splat(graph: Graph, x: float, size: int, type: Type) -> Value:
     return graph.const(np.full(size, x, type.dtype))

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import os
 import types
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def meanings() -> int:
     return len(_renewed)
 
 
-def program_key(function: Any, static: Any, args: Any) -> str | None:
+def program_key(function: Callable[..., Any], static: Hashable, args: object) -> str | None:
     """The key of a program; None if it has none."""
     digest = hashlib.sha256(surroundings().encode())
     try:
@@ -82,7 +83,7 @@ def _built() -> str:
     return f"{digest.hexdigest()} {versions}"
 
 
-def _static(digest: Any, x: Any) -> None:
+def _static(digest: Any, x: object) -> None:
     """Digest the content of a static argument."""
     if isinstance(x, str) and x in _only_here:
         raise Nameless(x)
@@ -113,7 +114,7 @@ def _static(digest: Any, x: Any) -> None:
         raise Nameless(repr(x))
 
 
-def _ours(x: Any) -> bool:
+def _ours(x: types.FunctionType | type) -> bool:
     """Return whether it is a function or class of this package, found by its name."""
     return x.__module__.split(".")[0] == __name__.split(".")[0] and "<" not in x.__qualname__
 

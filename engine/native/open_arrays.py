@@ -33,7 +33,7 @@ class OpenRecord(Open):
     written = 2
 
 
-def open_leaves(args: Any) -> list[int]:
+def open_leaves(args: object) -> list[int]:
     """The `written` of each leaf in an open array; 0 for other leaves."""
     is_open = lambda x: isinstance(x, Open)  # noqa: E731
     marks = jax.tree.map(lambda x: jax.tree.map(lambda _: x.written, x) if is_open(x) else 0, args, is_leaf=is_open)

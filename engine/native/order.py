@@ -8,7 +8,7 @@ its readers allow, so that values are used soon, from registers.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from collections.abc import Hashable
 
 from .graph import MEMORY, Node, Region, Value
 from .liveness import reads
@@ -38,7 +38,7 @@ def arrange(region: Region) -> None:
         if isinstance(item, Value) and item not in kept and item in readers:
             latest = min(reader.stage if same else reader.stage - 1 for reader, same in readers[item])
             item.stage = max(item.stage, latest)
-    groups: dict[tuple[int, int, int, Any], list[Value | Node]] = defaultdict(list)
+    groups: dict[tuple[int, int, int, Hashable], list[Value | Node]] = defaultdict(list)
     for item in region.items:
         key = (item.stage, 1, item.id, 0) if isinstance(item, Node) else (item.stage, 0, item.size, _limit(item))
         groups[key].append(item)
@@ -60,7 +60,7 @@ def _set_stage(item: Value | Node, stage: int) -> None:
             value.stage = stage
 
 
-def _limit(item: Value) -> Any:
+def _limit(item: Value) -> Hashable:
     return item.limit and item.limit.key
 
 

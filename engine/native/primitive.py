@@ -13,16 +13,19 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
+from jax.typing import ArrayLike
 
 from .code import MachineCode
 from .handler import HEAD, POISON
@@ -43,9 +46,11 @@ from .program import (
 )
 from .stages import stage
 from .straight import Straight
+from .types import Shaped
 from .warp.code import GpuKernel
 from .warp.driver import DriverError
 
+R = TypeVar("R", covariant=True)
 _compile_lock = threading.RLock()  # LLVM compiles in one thread at a time
 
 
@@ -56,29 +61,29 @@ tangent_p.multiple_results = True
 
 
 @native_p.def_abstract_eval
-def _abstract(*avals: Any, program: Program, batched: tuple[bool, ...]) -> list[Any]:
+def _abstract(*avals: ShapedArray, program: Program, batched: tuple[bool, ...]) -> list[ShapedArray]:
     return program.results_of(avals, batched)
 
 
 @native_p.def_impl
-def _run(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
+def _run(*args: Array, program: Program, batched: tuple[bool, ...]) -> list[Array]:
     return _jit(program, batched)(*args)
 
 
 @functools.lru_cache(4096)
-def _jit(program: Program, batched: tuple[bool, ...]) -> Any:
+def _jit(program: Program, batched: tuple[bool, ...]) -> Callable[..., list[Array]]:
     return jax.jit(lambda *args: native_p.bind(*args, program=program, batched=batched))
 
 
-def _lower_to_xla(*args: Any, program: Program, batched: tuple[bool, ...]) -> list[Any]:
+def _lower_to_xla(*args: Array, program: Program, batched: tuple[bool, ...]) -> list[Array]:
     return program.plain(batched, *args)
 
 
-def _lower_to_cpu(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
+def _lower_to_cpu(*args: Array, program: Program, batched: tuple[bool, ...]) -> Sequence[Array]:
     return _run_code(program.code, args, program, batched)
 
 
-def _lower_to_gpu(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
+def _lower_to_gpu(*args: Array, program: Program, batched: tuple[bool, ...]) -> Sequence[Array]:
     kernel = program.kernel
     try:
         if kernel is not None:
@@ -91,8 +96,8 @@ def _lower_to_gpu(*args: Any, program: Program, batched: tuple[bool, ...]) -> An
 
 
 def _run_code(
-    code: MachineCode | GpuKernel | None, args: Sequence[Any], program: Program, batched: tuple[bool, ...]
-) -> Any:
+    code: MachineCode | GpuKernel | None, args: Sequence[Array], program: Program, batched: tuple[bool, ...]
+) -> Sequence[Array]:
     if code is None:
         return program.plain(batched, *args)
     kinds = program.results_of(args, batched)
@@ -104,12 +109,14 @@ def _run_code(
     return _in_blocks(code, program.wide, broadcast_lanes(args, batched), kinds)
 
 
-def _in_blocks(code: MachineCode | GpuKernel, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
+def _in_blocks(
+    code: MachineCode | GpuKernel, wide: int, args: Sequence[Array], kinds: list[ShapedArray]
+) -> list[Array]:
     """Run lanes in blocks. Arguments and results have lanes first; copies of the last lane pad the last block."""
     lanes = len(args[0])
     blocks = -(-lanes // wide)
 
-    def cut(x: Any) -> Any:
+    def cut(x: Array) -> Array:
         rest = jnp.broadcast_to(x[-1:], (blocks * wide - lanes, *x.shape[1:]))
         return jnp.concatenate([x, rest]).reshape(blocks, wide, *x.shape[1:])
 
@@ -120,14 +127,14 @@ def _in_blocks(code: MachineCode | GpuKernel, wide: int, args: Sequence[Any], ki
 
 def _call(
     code: MachineCode | GpuKernel,
-    args: Sequence[Any],
+    args: Sequence[Array],
     batched: tuple[bool, ...],
     open_flags: Sequence[int],
-    kinds: list[Any],
-) -> Any:
+    kinds: list[ShapedArray],
+) -> Sequence[Array]:
     """Call the code.  kinds: those of the results, with lanes first if an argument has them."""
 
-    def bytes_of(array: Any, is_lanes: bool = True) -> int:
+    def bytes_of(array: Shaped, is_lanes: bool = True) -> int:
         return int(np.prod(array.shape[is_lanes:], dtype=np.int64)) * array.dtype.itemsize
 
     lanes = lanes_of(args, batched)
@@ -151,7 +158,9 @@ mlir.register_lowering(native_p, mlir.lower_fun(_lower_to_cpu, multiple_results=
 mlir.register_lowering(native_p, mlir.lower_fun(_lower_to_gpu, multiple_results=True), platform="cuda")
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:
+def _jvp(
+    primals: Sequence[Array], tangents: Sequence[Array | ad.Zero], *, program: Program, batched: tuple[bool, ...]
+) -> tuple[list[Array], list[Array | ad.Zero]]:
     # an open array that is written may vary even if it does not vary before
     varying = tuple(
         not isinstance(t, ad.Zero) or (open == 2 and differentiable(x))
@@ -178,7 +187,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, b
 ad.primitive_jvps[native_p] = _jvp
 
 
-def _tangents(*args: Any, program: Derivative, batched: tuple[bool, ...]) -> list[Any]:
+def _tangents(*args: Array, program: Derivative, batched: tuple[bool, ...]) -> list[Array]:
     return native_p.bind(*args, program=program, batched=batched)[len(program.primal.results) :]
 
 
@@ -210,7 +219,9 @@ def _transpose(cotangents: Sequence[Any], *args: Any, program: Derivative, batch
 ad.primitive_transposes[tangent_p] = _transpose
 
 
-def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:
+def _batch(
+    args: Sequence[Array], dims: Sequence[int | None], *, program: Program, batched: tuple[bool, ...]
+) -> tuple[list[Array], list[int | None]]:
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     inner = lanes_of(
         [
@@ -240,7 +251,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
     return _unbatch_constants(program, given, [x.reshape(size, inner, *x.shape[1:]) for x in out])
 
 
-def _unbatch_constants(program: Program, mapped: list[bool], out: list[Any]) -> tuple[list[Any], list[int | None]]:
+def _unbatch_constants(program: Program, mapped: list[bool], out: list[Array]) -> tuple[list[Array], list[int | None]]:
     """Results and their axes of lanes: if only tangents differ between lanes, a derivative's primal results do not."""
     of = program.primal if isinstance(program, Derivative) else None
     same = 0 if of is None or any(mapped[: len(of.avals)]) else len(of.results)
@@ -259,7 +270,7 @@ batching.primitive_batchers[native_p] = _batch
 batching.primitive_batchers[tangent_p] = _batch_tangents
 
 
-def _as_array(x: Any, wide: bool) -> np.ndarray:
+def _as_array(x: ArrayLike, wide: bool) -> np.ndarray:
     """Convert the array as jax would, with or without 64 bits."""
     array = np.asarray(x, order="C")
     return array if wide or array.dtype.itemsize < 8 else array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
@@ -270,15 +281,15 @@ def _on_cpu() -> bool:
     return jax.default_backend() == "cpu" and not (in_native.get() or jax.config.jax_disable_jit)  # pyright: ignore
 
 
-class Native(Protocol):
+class Native(Protocol[R]):
     """A native function.  straight: a call without XLA, with numpy's arrays in and out, outside of other programs."""
 
     straight: Callable[..., Any]
 
-    def __call__(self, static: Any, *args: Any) -> Any: ...
+    def __call__(self, static: Hashable, *args: Any) -> R: ...
 
 
-def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = False) -> Native:
+def native(function: Callable[..., R], *, blocks: bool = False, alike: bool = False) -> Native[R]:
     """Compile function(static, *args), static hashable and args pytrees of arrays, to machine code if possible.
 
     Arrays in `Open` may be of any length: all lengths share one program.
@@ -287,10 +298,12 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
         continues until the last lane of a block is done; it must not change lanes that are done.
     alike: lanes, or blocks of them, take the same branches: on a GPU each is run by a thread, not by a warp.
     """
-    programs: dict[Any, Program] = {}
-    straights: dict[Any, tuple[Straight, Any]] = {}
+    programs: dict[Hashable, Program] = {}
+    straights: dict[Hashable, tuple[Straight, Any]] = {}
 
-    def find_program(static: Any, args: Any, leaves: Sequence[Any], tree: Any) -> Program | None:
+    def find_program(
+        static: Hashable, args: tuple[Any, ...], leaves: Sequence[Array | np.ndarray], tree: Any
+    ) -> Program | None:
         """The program for these arguments; None for a user's function that closes over numbers of an outer program."""
         opens = tuple(open_leaves(args))
         avals = tuple(
@@ -302,7 +315,7 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
         if key not in programs:
             shape: dict[str, Any] = {}
 
-            def flat(*leaves: Any) -> list[Any]:
+            def flat(*leaves: Array) -> list[Array]:
                 out, shape["tree"] = jax.tree.flatten(function(static, *jax.tree.unflatten(tree, leaves)))
                 return out
 
@@ -315,7 +328,7 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
             programs[key] = program
         return programs[key]
 
-    def call_traced(static: Any, *args: Any) -> Any:
+    def call_traced(static: Hashable, *args: Any) -> R:
         """Call it as a part of a program that jax is tracing."""
         leaves, tree = jax.tree.flatten(args)
         leaves = [jnp.asarray(x) for x in leaves]
@@ -328,13 +341,13 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
     call_jitted = jax.jit(call_traced, static_argnums=0)
 
     @functools.wraps(function)
-    def call(static: Any, *args: Any) -> Any:
+    def call(static: Hashable, *args: Any) -> R:
         if in_native.get() or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
             return function(static, *args)
         traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(args))
         return call_traced(static, *args) if traced else call_jitted(static, *args)
 
-    def straight(static: Any, *args: Any) -> Any:
+    def straight(static: Hashable, *args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
         wide = jax.config.jax_enable_x64  # pyright: ignore
         leaves = [_as_array(x, wide) for x in leaves]

@@ -14,17 +14,21 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax import Array, ShapeDtypeStruct
+from jax.core import ShapedArray
+from jax.extend import core as jex
 
 from . import cache, structure
 from .blocks import side_by_side
 from .code import MachineCode, compile_code
 from .runner import of_gpu
 from .stages import stage
-from .types import Unsupported
+from .types import Shaped, Unsupported
 from .warp.code import GpuKernel, compile_kernel
 
 ROWS = 10007  # rows of an open array while a program is traced: no other axis has this length
 NO_MESH = jax.sharding.AbstractMesh((), ())
+T = TypeVar("T")
 CodeOrKernel = TypeVar("CodeOrKernel", MachineCode, GpuKernel)
 log = logging.getLogger("carom.native")
 _in_derivative: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
@@ -37,8 +41,8 @@ class Program:
     written; then it is also a result, in the same order."""
 
     def __init__(
-        self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
-        blocks: bool = False, alike: bool = False,
+        self, name: str, function: Callable[..., list[Array]], avals: Sequence[ShapeDtypeStruct], open: Sequence[int],
+        key: str | None, blocks: bool = False, alike: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.function, self.avals, self.open = name, function, tuple(avals), tuple(open)
         self.wide = wide_of(self.avals) if blocks else None  # lanes of a block; None: the function is of one lane
@@ -49,11 +53,11 @@ class Program:
         self._derivatives: dict[tuple[bool, ...], Derivative] = {}
 
     @functools.cached_property
-    def closed_jaxpr(self) -> Any:
+    def closed_jaxpr(self) -> jex.ClosedJaxpr:
         with stage(self.name, "tracing"), jax.sharding.use_abstract_mesh(NO_MESH):  # a lane is outside any shard_map
             return _trace(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
 
-    def within(self, batched: tuple[bool, ...], avals: Sequence[Any]) -> Any:
+    def within(self, batched: tuple[bool, ...], avals: Sequence[Shaped]) -> jex.ClosedJaxpr:
         """Return the jaxpr as a part of another program."""
         if any(self.open):
             raise Unsupported("a program of open arrays within another")
@@ -77,7 +81,9 @@ class Program:
         """Return the key of something that is made from this program."""
         return self.key and hashlib.sha256(f"{self.key} {what}".encode()).hexdigest()
 
-    def _compile(self, compile: Callable[..., CodeOrKernel], key: str | None) -> CodeOrKernel | None:
+    def _compile(
+        self, compile: Callable[[str, jex.ClosedJaxpr, Sequence[int], bool], CodeOrKernel], key: str | None
+    ) -> CodeOrKernel | None:
         try:
             made = compile(self.name, self.closed_jaxpr, self.open, key is None)
         except (Unsupported, ImportError) as why:
@@ -121,11 +127,11 @@ class Program:
         return "results" in self.__dict__
 
     @functools.cached_property
-    def results(self) -> tuple[Any, ...]:
+    def results(self) -> tuple[ShapeDtypeStruct, ...]:
         """Results of one lane; those of open arrays have ROWS rows."""
         return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed_jaxpr.out_avals)
 
-    def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
+    def results_of(self, avals: Sequence[Shaped], batched: tuple[bool, ...]) -> list[ShapedArray]:
         """Results of all lanes of these arguments."""
         lanes = lanes_of(avals, batched)
         lead = () if lanes is None else (lanes,)
@@ -138,7 +144,7 @@ class Program:
             made.append(jax.core.ShapedArray((*lead, *shape), x.dtype))
         return made
 
-    def plain(self, batched: tuple[bool, ...], *leaves: Any) -> list[Any]:
+    def plain(self, batched: tuple[bool, ...], *leaves: Array) -> list[Array]:
         """Call the function in the form for jax."""
         if not any(batched):
             return self.function(*leaves)
@@ -166,7 +172,7 @@ class Derivative(Program):
         self._transposes: dict[tuple[bool, ...], Program] = {}
         given = [(a, is_open) for a, is_open, yes in zip(primal.avals, primal.open, varying, strict=True) if yes]
 
-        def function(*leaves: Any) -> list[Any]:
+        def function(*leaves: Array) -> list[Array]:
             primals, some = leaves[: len(primal.avals)], iter(leaves[len(primal.avals) :])
             tangents = [next(some) if yes else no_tangent(x) for x, yes in zip(primals, varying, strict=True)]
             out, dots = jvp_in_derivative(primal.function, primals, tuple(tangents))
@@ -185,10 +191,10 @@ class Derivative(Program):
             primal, some = self.primal, iter(wanted)
             vary = tuple(yes and next(some) for yes in self.varying)
 
-            def function(*leaves: Any) -> list[Any]:
+            def function(*leaves: Array) -> list[Array]:
                 given, cotangents = leaves[: len(primal.avals)], leaves[len(primal.avals) :]
 
-                def results(*chosen: Any) -> list[Any]:
+                def results(*chosen: Array) -> list[Array]:
                     new = iter(chosen)
                     whole = [next(new) if yes else x for x, yes in zip(given, vary, strict=True)]
                     return [x for x in primal.function(*whole) if differentiable(x)]
@@ -205,8 +211,8 @@ class Derivative(Program):
         return self._transposes[wanted]
 
 
-def _trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
-    def inside(*leaves: Any) -> Any:
+def _trace(function: Callable[..., list[Array]], avals: Sequence[Shaped]) -> jex.ClosedJaxpr:
+    def inside(*leaves: Array) -> list[Array]:
         token = in_native.set(True)
         try:
             return function(*leaves)
@@ -221,7 +227,9 @@ def in_derivative() -> bool:
     return _in_derivative.get()
 
 
-def jvp_in_derivative(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+def jvp_in_derivative(
+    function: Callable[..., T], primals: tuple[Array, ...], tangents: tuple[Array | np.ndarray, ...]
+) -> tuple[T, T]:
     token = _in_derivative.set(True)
     try:
         return jax.jvp(function, primals, tangents)
@@ -229,7 +237,9 @@ def jvp_in_derivative(function: Callable[..., Any], primals: Any, tangents: Any)
         _in_derivative.reset(token)
 
 
-def vjp_in_derivative(function: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+def vjp_in_derivative(
+    function: Callable[..., list[Array]], primals: Sequence[Array], cotangents: Sequence[Array]
+) -> list[Array]:
     token = _in_derivative.set(True)
     try:
         return list(jax.vjp(function, *primals)[1](list(cotangents)))
@@ -237,24 +247,24 @@ def vjp_in_derivative(function: Callable[..., Any], primals: Sequence[Any], cota
         _in_derivative.reset(token)
 
 
-def differentiable(x: Any) -> bool:
+def differentiable(x: Shaped) -> bool:
     return jnp.issubdtype(x.dtype, jnp.inexact)
 
 
-def no_tangent(x: Any) -> Any:
+def no_tangent(x: Array) -> np.ndarray:
     return np.zeros(x.shape, x.dtype if differentiable(x) else jax.dtypes.float0)
 
 
-def wide_of(avals: Sequence[Any]) -> int:
+def wide_of(avals: Sequence[Shaped]) -> int:
     """Number of lanes that run side by side, by its widest numbers."""
     return min((side_by_side(a.dtype) for a in avals if differentiable(a)), default=side_by_side(np.float64))
 
 
-def broadcast_lanes(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:
+def broadcast_lanes(args: Sequence[Array], batched: tuple[bool, ...]) -> tuple[Array, ...]:
     """Give all arguments a first axis of lanes."""
     lanes = lanes_of(args, batched)
     return tuple(x if yes else jnp.broadcast_to(x, (lanes, *x.shape)) for x, yes in zip(args, batched, strict=True))
 
 
-def lanes_of(avals: Sequence[Any], batched: tuple[bool, ...]) -> int | None:
+def lanes_of(avals: Sequence[Shaped], batched: tuple[bool, ...]) -> int | None:
     return next((a.shape[0] for a, yes in zip(avals, batched, strict=True) if yes), None)

@@ -9,9 +9,9 @@ import ctypes
 import math
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from jax import ShapeDtypeStruct
 
 from .code import MachineCode
 from .handler import ARGS, DATA, HEAD, POISON, RESULTS
@@ -23,7 +23,7 @@ FRAME, BUFFER = 16, 4  # words of a call frame, and of a buffer in it, that the 
 class Straight:
     """A direct call of machine code.  results: shape and dtype of each."""
 
-    def __init__(self, code: MachineCode, n_args: int, results: Sequence[Any]) -> None:
+    def __init__(self, code: MachineCode, n_args: int, results: Sequence[ShapeDtypeStruct]) -> None:
         self._results = [(x.shape, np.dtype(x.dtype)) for x in results]
         sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in self._results]
         flags = POISON if os.environ.get("CAROM_NATIVE_POISON") else 0

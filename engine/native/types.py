@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jax import Array, ShapeDtypeStruct
+from jax.core import ShapedArray
+
+Shaped = Array | ShapedArray | ShapeDtypeStruct  # anything with a shape and a dtype
 
 
 class Type(NamedTuple):
@@ -54,7 +58,7 @@ class Unsupported(Exception):
 
 
 @functools.cache
-def type_of(dtype: Any) -> Type:
+def type_of(dtype: np.dtype) -> Type:
     name = getattr(dtype, "name", str(dtype))
     if name not in _BY_NAME:
         raise Unsupported(f"arrays of {name}")
@@ -67,7 +71,7 @@ def vector(t: Type, width: int, stored: bool = False) -> str:
     return one if width == 1 else f"<{width} x {one}>"
 
 
-def literal(t: Type, x: Any) -> str:
+def literal(t: Type, x: float) -> str:
     """Write a constant in LLVM's text."""
     if t.kind == "f":  # LLVM writes a float's bits as those of the double it is equal to
         return f"0x{struct.unpack('<Q', struct.pack('<d', float(x)))[0]:016X}"

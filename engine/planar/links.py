@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax.numpy as jnp
 from jax import Array
 
 from ..algebra.vec2 import Vec2
 from .model import Chain, ChainDrive
+
+T = TypeVar("T", Array, Vec2)
 
 
 class Rows(NamedTuple):
@@ -82,7 +84,7 @@ def only(yes: Array, v: Vec2) -> Vec2:
     return Vec2(jnp.where(yes, v.x, 0), jnp.where(yes, v.y, 0))
 
 
-def shift_rows(x: Any, by: int) -> Any:
+def shift_rows(x: T, by: int) -> T:
     """Shift rows (n, ...): row i is x's row i + by, zero outside."""
     if isinstance(x, Vec2):
         return Vec2(shift_rows(x.x, by), shift_rows(x.y, by))

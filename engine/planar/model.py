@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import jax
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..display import Row, display_as, lanes_text, numbers
 from ..shaped import Bool, Float, Int
@@ -58,13 +58,13 @@ class Chain:
         """Number of joints that there is room for."""
         return self.mass.shape[-1]
 
-    def axes(self) -> Iterator[tuple[str, Any, int]]:
+    def axes(self) -> Iterator[tuple[str, Array, int]]:
         """Name, value, and number of axes without lanes of each field."""
         own = {"gravity": 1, "joints": 0, "line": 2, "ground": 2, "normal": 2}
         for f in fields(self):
             yield f.name, getattr(self, f.name), own.get(f.name, 1)
 
-    def replace(self, **changes: Any) -> Chain:
+    def replace(self, **changes: ArrayLike) -> Chain:
         return replace(self, **changes)
 
 

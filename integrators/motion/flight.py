@@ -15,6 +15,7 @@ turns by less than 0.06 rad in the step, and so on. There are no cases, and no d
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -159,7 +160,7 @@ def _attitude_at_end(spin: Spin, attitude: Quat) -> Quat:
     return _integrate_attitude(_pass, spin, attitude)
 
 
-def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
+def _derivative(primals: tuple[Spin, Quat], tangents: tuple[Any, Any]) -> tuple[Quat, Quat]:
     """Compute the derivative with at least one pass, also for a ball, whose moments may be varied.
 
     The stages are a loop here: written out, they would take minutes to compile in reverse mode.
@@ -176,7 +177,9 @@ def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
 _attitude_at_end.defjvp(_derivative, symbolic_zeros=True)
 
 
-def _integrate_attitude(one: Any, spin: Spin, attitude: Quat) -> Quat:
+def _integrate_attitude(
+    one: Callable[[Spin, tuple[Array, Array]], tuple[Array, Array]], spin: Spin, attitude: Quat
+) -> Quat:
     q = jnp.stack(jnp.broadcast_arrays(attitude.w, attitude.x, attitude.y, attitude.z, spin.M.x)[:4])
     return Quat(*loop(MOST_PASSES, _has_passes_left, one, spin, (jnp.int32(0), q))[1])
 
@@ -201,7 +204,7 @@ def _short_pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
     dt, s = _moments(spin, k, q)
     ones, n = (1,) * q.ndim, len(STAGES)
 
-    def stage(slopes: Array, inputs: Any) -> tuple[Array, None]:
+    def stage(slopes: Array, inputs: tuple[Array, Array, Array]) -> tuple[Array, None]:
         i, row, s = inputs
         slope = _slope(spin, q + (row.reshape(n, *ones) * slopes).sum(0) * dt, s)
         return jax.lax.dynamic_update_index_in_dim(slopes, slope, i, 0), None
@@ -231,5 +234,5 @@ def _slope(spin: Spin, q: Array, at: Array) -> Array:
     return jnp.stack([d.w, d.x, d.y, d.z])
 
 
-def _weighted_sum(weights: tuple[float, ...], slopes: list[Array]) -> Any:
+def _weighted_sum(weights: tuple[float, ...], slopes: list[Array]) -> Array | float:
     return sum((slope * weight for weight, slope in zip(weights, slopes, strict=True) if weight), start=0.0)

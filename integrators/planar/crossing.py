@@ -7,7 +7,7 @@ An angle is no parabola: the search for its root starts from the report's root.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -101,13 +101,13 @@ def angle(ways: tuple[Parabola, Parabola], t: Array) -> tuple[Array, Array]:
     return jnp.arctan2(d.cross(e), d.dot(e)), e.cross(u) / square[1] - d.cross(w) / square[0]
 
 
-def past(rows: Rows, side: Any, angle: Array) -> Array:
+def past(rows: Rows, side: Array | int, angle: Array) -> Array:
     """Return the excess of each angle over its upper (1) or lower (-1) limit [rad]; minus infinity without a limit."""
     return side * (about_middle(rows, angle) - jnp.where(side > 0, rows.upper, rows.lower))
 
 
 @fence
-def newton_step(angle: Array, rate: Array, t: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
+def newton_step(angle: Array, rate: Array, t: Array, h: Array, rows: Rows, level: Array, side: Array | int) -> Array:
     """Return a better time in [0, h] at which the angle is `level` beyond its limit, by one Newton step."""
     closing = side * rate
     over = jnp.where(closing > 0, past(rows, side, angle) - level, 0)
@@ -136,7 +136,7 @@ def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Ar
 
 
 def find_crossing(
-    ways: tuple[Parabola, Parabola], guess: Array, h: Array, rows: Rows, level: Array, side: Any
+    ways: tuple[Parabola, Parabola], guess: Array, h: Array, rows: Rows, level: Array, side: Array | int
 ) -> Array:
     """Find the time in [0, h] at which each angle is `level` beyond its limit; infinite if not found (Newton)."""
     t = jnp.minimum(guess, h)

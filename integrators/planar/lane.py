@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,8 @@ from ...engine.planar.accelerations import Posture, posture_of
 from ...engine.planar.links import Rows
 from ...engine.planar.model import ChainState
 from ..clock import Clock, Frames, start_clock
+
+T = TypeVar("T")
 
 
 class Holds(NamedTuple):
@@ -31,15 +33,15 @@ class Holds(NamedTuple):
     def __or__(self, o: Holds) -> Holds:
         return jax.tree.map(lambda a, b: a | b, self, o)
 
-    def only(self, yes: Any) -> Holds:
+    def only(self, yes: Array | Holds) -> Holds:
         """Return these values where yes, else 0.  yes: (*batch), or one flag for each hold."""
         yes = yes if isinstance(yes, Holds) else Holds(yes, yes)
         return jax.tree.map(lambda a, y: jnp.where(y, a, jnp.zeros_like(a)), self, yes)
 
-    def above(self, x: Any) -> Holds:
+    def above(self, x: Array | float) -> Holds:
         return jax.tree.map(lambda a: a > x, self)
 
-    def below(self, x: Any) -> Holds:
+    def below(self, x: Array | float) -> Holds:
         """Return the opposite of `above`."""
         return jax.tree.map(lambda a: a <= x, self)
 
@@ -137,6 +139,6 @@ def first_lane(rows: Rows, state: ChainState, frames: Frames, max_dt: Array) -> 
     )
 
 
-def select(yes: Array, new: Any, old: Any) -> Any:
+def select(yes: Array, new: T, old: T) -> T:
     """Return `new` in lanes where yes (*batch), else `old`: lanes are last."""
     return jax.tree.map(lambda x, y: jnp.where(yes, x, y), new, old)

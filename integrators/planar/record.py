@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -154,7 +154,7 @@ def kinetic(rows: Rows, v: Vec2) -> Array:
     return 0.5 * (rows.mass * v.dot(v)).sum(0)
 
 
-def frames_of(record: ChainRecord, n: int) -> dict[str, Any]:
+def frames_of(record: ChainRecord, n: int) -> dict[str, Array]:
     """Return t, x, v, stuck, shut of the frames; NaN (and -1, 0) in those that a lane did not reach."""
     *numbers, t = (record.frames[..., k * n : (k + 1) * n] for k in range(7))
     x, y, u, w, stuck, shut = numbers

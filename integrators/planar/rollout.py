@@ -36,7 +36,8 @@ from .tick import ChainRules, tick
 SCHEMES = ("average", "constant")
 FIELDS = {"torque": 1, "force": 2, "acceleration": 2, "angular": 1}  # fields of ChainDrive, and their axes
 
-ChainControl = ChainDrive | Callable[[Chain, ChainState, Array], ChainDrive]
+Steering = Callable[[Chain, ChainState, Array], ChainDrive]
+ChainControl = ChainDrive | Steering
 
 
 def _describe(run: ChainRollout) -> tuple[str, list[Row]]:
@@ -140,7 +141,7 @@ def chain_rollout(
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _run(
     rules: ChainRules,
-    function: Any,
+    function: Steering | None,
     slots: int,
     max_events: int,
     model: Chain,
@@ -173,7 +174,7 @@ class Ended(NamedTuple):
 
 def run_chain(
     rules: ChainRules,
-    function: Any,
+    function: Steering | None,
     model: Chain,
     state: ChainState,
     drive: ChainDrive,
@@ -202,12 +203,12 @@ def run_chain(
 
 @functools.partial(native, alike=True)
 def _lanes(
-    static: tuple[ChainRules, Any],
+    static: tuple[ChainRules, Steering | None],
     model: Chain,
     state: ChainState,
     drive: ChainDrive,
     record: ChainRecord,
-    *bounds: Any,
+    *bounds: *tuple[Frames, ChainBounds, Array],
 ) -> tuple[Ended, ChainRecord]:
     """Call `run_chain` for one chain or a block of them, as a separate program.
 
@@ -219,7 +220,12 @@ def _lanes(
 
 
 def _over_lanes(
-    static: Any, model: Chain, state: ChainState, drive: ChainDrive, record: ChainRecord, *bounds: Any
+    static: tuple[ChainRules, Steering | None],
+    model: Chain,
+    state: ChainState,
+    drive: ChainDrive,
+    record: ChainRecord,
+    *bounds: *tuple[Frames, ChainBounds, Array],
 ) -> tuple[Ended, ChainRecord]:
     """Run one chain, or lanes in blocks that fill a vector.
 
@@ -272,7 +278,7 @@ def _open_record(record: ChainRecord) -> ChainRecord:
     return record._replace(frames=OpenRecord(record.frames), rows=rows)  # type: ignore[arg-type]
 
 
-def _is_open(x: Any) -> bool:
+def _is_open(x: object) -> bool:
     return isinstance(x, Open)
 
 
@@ -280,7 +286,7 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, Open) else x
 
 
-def current_drive(rows: Rows, model: Chain, lane: ChainLane, function: Any, drive: ChainDrive) -> DriveRows:
+def current_drive(rows: Rows, model: Chain, lane: ChainLane, function: Steering | None, drive: ChainDrive) -> DriveRows:
     """Return the drive until the next state."""
     if function is not None:
         return drive_rows(rows, function(model, state_of(lane.now, lane.t), lane.t))

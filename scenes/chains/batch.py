@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from ...engine.planar.model import OPEN, Chain, ChainState
 
@@ -33,7 +33,7 @@ def stack_chains(chains: Sequence[tuple[Chain, ChainState]]) -> tuple[Chain, Cha
     far, upward = jnp.array([0.0, -FAR]), jnp.array([0.0, 1.0])
 
     def lane(chain: Chain, state: ChainState) -> tuple[Chain, ChainState]:
-        def up(x: Array, fill: Any, size: int = n) -> Array:
+        def up(x: Array, fill: ArrayLike, size: int = n) -> Array:
             rest = jnp.broadcast_to(jnp.asarray(fill, x.dtype), (size - len(x), *x.shape[1:]))
             return jnp.concatenate([x, rest])
 

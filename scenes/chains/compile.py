@@ -20,10 +20,10 @@ from .start import Start, start
 TOUCH = 1e-9  # part of the chain's length: a joint this near a ground is on it
 
 
-def compile_chain(spec: ChainSpec, kind: Any) -> tuple[Chain, ChainState]:
+def compile_chain(spec: ChainSpec, kind: np.dtype) -> tuple[Chain, ChainState]:
     """Compile a chain.  kind: dtype of the numbers."""
 
-    def cast(x: Array) -> Any:
+    def cast(x: Array) -> jax.Array:
         return jnp.asarray(x, {"f": kind, "i": jnp.int32, "b": bool}[x.dtype.kind])
 
     return jax.tree.map(cast, checked_chain(spec))
@@ -42,7 +42,7 @@ def checked_chain(spec: ChainSpec) -> tuple[Any, Any]:
     for k, row in enumerate(rows):
         _check_start(k, row, begin, grounds, near)
 
-    def pad(x: Any, fill: Any, size: int = room) -> Any:
+    def pad(x: Any, fill: float, size: int = room) -> Array:
         x = np.asarray(x, type(fill))
         return np.concatenate([x, np.full((size - len(x), *x.shape[1:]), fill)])
 
@@ -115,7 +115,7 @@ def _row(k: int, joint: ChainJoint, last: bool) -> _Row:
     return _Row(mass, joint.guided, line, joint.active, lower, upper, roll, drag)
 
 
-def _limits(where: str, limits: Any) -> tuple[float, float]:
+def _limits(where: str, limits: object) -> tuple[float, float]:
     if limits is None:
         return -np.inf, np.inf
     lower, upper = check.any_numbers(where, "limits", limits, (2,), "rad").tolist()
@@ -128,7 +128,7 @@ def _limits(where: str, limits: Any) -> tuple[float, float]:
     return lower, upper
 
 
-def _unit(where: str, field: str, value: Any) -> Array:
+def _unit(where: str, field: str, value: object) -> Array:
     vector = check.numbers(where, field, value, (2,))
     length = np.linalg.norm(vector)
     if length < 1e-12:

@@ -107,7 +107,7 @@ class ChainSpec:
         return replace(self, joints=joints)
 
 
-def refuse_chain(scene: Any, taker: str) -> None:
+def refuse_chain(scene: object, taker: str) -> None:
     """Raise if only scenes of links and joints are allowed.  taker: the function that needs one."""
     if isinstance(scene, ChainSpec):
         fix = "use carom.chain_rollout, or chain_twin(spec), which is the same chain as a scene"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .output import emit, say, table
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..chains.spec import ChainJoint, ChainSpec
 
 STATS = ("releases", "scrapes", "rattles", "stretch")
@@ -50,7 +52,7 @@ def _kinds(joint: ChainJoint) -> Iterable[str]:
         yield f"stuck in ground {joint.stuck}"
 
 
-def chain_stats(stats: Mapping[str, Any]) -> dict[str, float]:
+def chain_stats(stats: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Statistics of a run that only chains have; empty for other scenes."""
     return {name: stats[name].item() for name in STATS if name in stats}
 

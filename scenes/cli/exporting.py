@@ -84,10 +84,10 @@ def _world(
     folder: Path | None,
     page: Path | None,
     name: str,
-    targets: Any,
+    targets: Sequence[str],
     cpu: str | None,
     dtype: str,
-    robot: Any,
+    robot: Sequence[str] | None,
     live: dict[str, Any],
     triggers: Sequence[str],
 ) -> None:

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 INTERRUPTED = 130
 SHOW_CURSOR = "\x1b[?25h"  # progress bars hide it
@@ -43,7 +43,7 @@ class Gently:
             signal.signal(signal.SIGINT, self._interrupt)
         self.begun = True
 
-    def _interrupt(self, *_: Any) -> None:
+    def _interrupt(self, *_: object) -> None:
         self.interrupted = True
         signal.signal(signal.SIGINT, _end)
 
@@ -59,7 +59,7 @@ def gently() -> Iterator[Gently]:
             signal.signal(signal.SIGINT, before)
 
 
-def _end(*_: Any) -> NoReturn:
+def _end(*_: object) -> NoReturn:
     shown = sys.stderr is not None and sys.stderr.isatty()
     with contextlib.suppress(OSError):
         os.write(2, f"{SHOW_CURSOR if shown else ''}interrupted\n".encode())

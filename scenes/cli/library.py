@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .options import Json, Robot, SceneName, blame_line, open_source, precision
 from .output import emit, say, table
@@ -100,7 +100,7 @@ def _pairs(topology: Topology) -> Iterable[tuple[str, ...]]:
 
     count, room = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for group in pair_plan(topology).groups:
-        kinds: Any = kernel_key(*group.kinds)[0]
+        kinds: tuple[str, str] = kernel_key(*group.kinds)[0]
         count[kinds] += group.n
         room[kinds] += group.capacity
     for kinds, n in sorted(count.items()):

@@ -78,7 +78,7 @@ def open_source(source: str, robot: Sequence[str] | None = None) -> OpenSource:
     return OpenSource(path.stem, spec, Play().keywords, report)
 
 
-def _keywords(robot: Sequence[str] | None, reader: Callable[..., Any]) -> dict[str, Any]:
+def _keywords(robot: Sequence[str] | None, reader: Callable[..., object]) -> dict[str, Any]:
     """Keywords of a reader of robots: "floating" is True, and "drop=a" adds to a list."""
     found: dict[str, Any] = {}
     known = [name for name, p in inspect.signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY]

@@ -43,12 +43,12 @@ def table(*headers: str, rows: Iterable[tuple[str, ...]]) -> None:
     out.print(shown)
 
 
-def emit(data: Any) -> None:
+def emit(data: object) -> None:
     """Print one JSON document; numbers that are not finite become null."""
     print(json.dumps(_finite(data), indent=2, default=str))
 
 
-def _finite(x: Any) -> Any:
+def _finite(x: object) -> object:
     if isinstance(x, dict):
         return {name: _finite(value) for name, value in x.items()}
     if isinstance(x, list | tuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -29,7 +30,7 @@ class Commands(typer.core.TyperGroup):
         """The commands, in the order in which they are needed."""
         return sorted(super().list_commands(ctx), key=ORDER.index)
 
-    def main(self, args: Any = None, prog_name: str | None = None, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
         """Run, and end the process with an exit code."""
         extra["standalone_mode"] = False
         try:

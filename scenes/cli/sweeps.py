@@ -15,8 +15,11 @@ from .output import emit, err, note, say, table
 from .program import app
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
     from ..sweeps.result import Sweep
     from ..sweeps.shards import SweepProgress
+    from .interrupts import Gently
 
 EVERY = 5.0  # [s] between lines of progress, where there is no bar
 DESIGNS = (".csv", ".parquet")
@@ -122,7 +125,7 @@ def sweep(
 class _Report:
     """The callback after each shard; from the first shard on, Ctrl-C ends the program and keeps finished shards."""
 
-    def __init__(self, name: str, bar: Any, interrupts: Any) -> None:
+    def __init__(self, name: str, bar: Bar, interrupts: Gently) -> None:
         self._name, self._bar, self._interrupts = name, bar, interrupts
         self._task = bar.add_task(f"{name}: starting", total=None)
         self._said, self._started = clock.perf_counter(), clock.perf_counter()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...collision.plain import plain
 from ...collision.poses import Array
@@ -37,12 +38,12 @@ class SceneWarning(UserWarning):
     """A scene that compiles, but is probably not intended; the text says why, and what to do."""
 
 
-def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
+def reject(where: str, field: str, value: object, must: str) -> NoReturn:
     """Raise; must: what the value must be, and after a colon what to do."""
     raise SceneError(f"{abridge(where)}: {field} is {brief(plain(value))}; {must}", where, field)
 
 
-def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: str) -> NoReturn:
+def reject_name(where: str, field: str, name: object, known: Iterable[str], must: str) -> NoReturn:
     """Raise for a name that is not known, with the nearest known one as the suggestion."""
     known = [k for k in known if isinstance(k, str)]
     near = get_close_matches(str(name), known, n=1)
@@ -51,7 +52,7 @@ def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: s
     reject(where, field, name, f"{must}: {fix}")
 
 
-def numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:
+def numbers(where: str, field: str, value: object, shape: tuple[int, ...], unit: str = "") -> Array:
     """Finite numbers of this shape; -1 in shape stands for any length. Those with a unit in RANGED are no larger than
     MOST."""
     array = any_numbers(where, field, value, shape, unit)
@@ -62,7 +63,7 @@ def numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: st
     return array
 
 
-def in_kind(where: str, field: str, array: Array, kind: Any) -> Array:
+def in_kind(where: str, field: str, array: Array, kind: DTypeLike) -> Array:
     """Checked numbers in the requested dtype, in which finite ones must stay finite."""
     with np.errstate(over="ignore"):
         made = np.asarray(array, kind)
@@ -72,7 +73,7 @@ def in_kind(where: str, field: str, array: Array, kind: Any) -> Array:
     return made
 
 
-def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:
+def any_numbers(where: str, field: str, value: object, shape: tuple[int, ...], unit: str = "") -> Array:
     """Numbers as from `numbers`, but infinite ones are allowed; NaN is not."""
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -87,11 +88,13 @@ def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit
     return array
 
 
-def number(where: str, field: str, value: Any, unit: str = "") -> float:
+def number(where: str, field: str, value: object, unit: str = "") -> float:
     return float(numbers(where, field, value, (), unit))
 
 
-def positive(where: str, field: str, value: Any, shape: tuple[int, ...] = (), unit: str = "", fix: str = "") -> Array:
+def positive(
+    where: str, field: str, value: object, shape: tuple[int, ...] = (), unit: str = "", fix: str = ""
+) -> Array:
     array = numbers(where, field, value, shape, unit)
     if not (array > 0).all():
         reject(where, field, value, f"it must be positive: {fix or 'give ' + _requirement(shape, unit)}")
@@ -100,28 +103,28 @@ def positive(where: str, field: str, value: Any, shape: tuple[int, ...] = (), un
     return array
 
 
-def non_negative(where: str, field: str, value: Any, shape: tuple[int, ...] = (), unit: str = "") -> Array:
+def non_negative(where: str, field: str, value: object, shape: tuple[int, ...] = (), unit: str = "") -> Array:
     array = numbers(where, field, value, shape, unit)
     if not (array >= 0).all():
         reject(where, field, value, f"it must not be negative: give {_requirement(shape, unit)}, 0 for none")
     return array
 
 
-def fraction(where: str, field: str, value: Any, shape: tuple[int, ...] = ()) -> Array:
+def fraction(where: str, field: str, value: object, shape: tuple[int, ...] = ()) -> Array:
     array = numbers(where, field, value, shape)
     if not ((array >= 0) & (array <= 1)).all():
         reject(where, field, value, "it must lie between 0 and 1: give 0 for no bounce, 1 for no loss")
     return array
 
 
-def signed_fraction(where: str, field: str, value: Any) -> Array:
+def signed_fraction(where: str, field: str, value: object) -> Array:
     array = numbers(where, field, value, ())
     if not -1 <= array <= 1:
         reject(where, field, value, "it must lie between -1 and 1: give 0 to end slip, 1 to give it back reversed")
     return array
 
 
-def direction(where: str, field: str, value: Any) -> Array:
+def direction(where: str, field: str, value: object) -> Array:
     """A vector of any length except zero, normalised."""
     vector = numbers(where, field, value, (3,))
     length = np.linalg.norm(vector)
@@ -130,7 +133,7 @@ def direction(where: str, field: str, value: Any) -> Array:
     return vector / length
 
 
-def quaternion(where: str, field: str, value: Any) -> Array:
+def quaternion(where: str, field: str, value: object) -> Array:
     """A quaternion w x y z, normalised; one whose length is off by more than UNIT_TOLERANCE is a mistake."""
     q = numbers(where, field, value, (4,))
     length = np.linalg.norm(q)
@@ -140,7 +143,7 @@ def quaternion(where: str, field: str, value: Any) -> Array:
     return q / length
 
 
-def bits(where: str, field: str, value: Any) -> int:
+def bits(where: str, field: str, value: object) -> int:
     """A set of 32 layers."""
     if type(value) is not int or not 0 <= value < 2**32:
         fix = "give the sum of the layers' bits, such as 1 or 0b101, and 0xFFFFFFFF for all"
@@ -148,7 +151,7 @@ def bits(where: str, field: str, value: Any) -> int:
     return value
 
 
-def text(where: str, field: str, value: Any) -> str:
+def text(where: str, field: str, value: object) -> str:
     if not isinstance(value, str) or not value:
         reject(where, field, value, "it must be a name: give a text that is not empty")
     return value

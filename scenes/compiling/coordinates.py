@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import jax.numpy as jnp
 
@@ -17,7 +16,7 @@ from . import check
 COORDINATES = ("reduced", "maximal", "penalty")
 
 
-def checked_coordinates(name: Any) -> str:
+def checked_coordinates(name: str) -> str:
     """Return one of the three names; raise an error that lists them for others."""
     if name not in COORDINATES:
         must = f"it must be one of {', '.join(COORDINATES)}"

@@ -15,7 +15,7 @@ PLANES = {"xy": (_X, _Y), "xz": (_X, _Z), "yz": (_Y, _Z)}  # a turn is positive 
 OFF = 1e-9  # [m/s, rad/s] velocity out of the plane that counts as none
 
 
-def flat_joint(where: str, plane: Any, position: Array, quaternion: Array) -> tuple[Planar, Array, Array, Array]:
+def flat_joint(where: str, plane: str, position: Array, quaternion: Array) -> tuple[Planar, Array, Array, Array]:
     """The joint, the position (3,) and quaternion (4,) of its frame, and q (3,): the angle [rad] and the two
     coordinates of the world in the plane [m]. position (3,), quaternion (4,): of the body."""
     if plane not in PLANES:

@@ -10,6 +10,7 @@ import numpy as np
 from ...collision.meshes.hulls import MAX_HULL_VERTICES, convex_hull, outlines
 from ...collision.meshes.surfaces import MeshError, Surface
 from ...collision.poses import Array
+from ...collision.shapes import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Heightfield, Plane, Sphere
 from . import check
 
 NO_POINTS = np.zeros((0, 3))
@@ -32,28 +33,28 @@ class Geometry(NamedTuple):
     surface: Surface | None = None
 
 
-def _sphere(where: str, s: Any) -> Geometry:
+def _sphere(where: str, s: Sphere) -> Geometry:
     return Geometry("sphere", np.array([check.positive(where, "radius", s.radius, unit="m"), 0, 0]))
 
 
-def _box(where: str, s: Any) -> Geometry:
+def _box(where: str, s: Box) -> Geometry:
     return Geometry("box", check.positive(where, "half_extents", s.half_extents, (3,), "m"))
 
 
-def _round(where: str, s: Any) -> Geometry:
+def _round(where: str, s: Capsule | Cylinder) -> Geometry:
     radius = check.positive(where, "radius", s.radius, unit="m")
     return Geometry(s.kind, np.array([radius, check.positive(where, "half_length", s.half_length, unit="m"), 0]))
 
 
-def _ellipsoid(where: str, s: Any) -> Geometry:
+def _ellipsoid(where: str, s: Ellipsoid) -> Geometry:
     return Geometry("ellipsoid", check.positive(where, "radii", s.radii, (3,), "m"))
 
 
-def _plane(where: str, s: Any) -> Geometry:
+def _plane(where: str, s: Plane) -> Geometry:
     return Geometry("plane")
 
 
-def _hull(where: str, s: Any) -> Geometry:
+def _hull(where: str, s: ConvexHull) -> Geometry:
     points = check.numbers(where, "points", s.points, (-1, 3), "m")
     if len(points) < 4:
         check.reject(
@@ -70,7 +71,7 @@ def _hull(where: str, s: Any) -> Geometry:
     return Geometry("hull", points=hull[0], faces=outlines(hull), surface=hull)
 
 
-def _heightfield(where: str, s: Any) -> Geometry:
+def _heightfield(where: str, s: Heightfield) -> Geometry:
     heights = check.numbers(where, "heights", s.heights, (-1, -1), "m")
     nx, ny = heights.shape
     if min(nx, ny) < 2:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...collision.mass import MassProperties, combine
+from ...collision.plain import Numbers
 from ...collision.poses import Array
+from ..spec import BodySpec, LinkSpec
 from .check import number, numbers, positive, reject
 from .shape_rows import ShapeRow
 
@@ -15,7 +15,7 @@ ROUNDING = 1e-6  # relative: inertias come from files with six digits
 ZERO_MASS = MassProperties(0.0, np.zeros(3), np.zeros((3, 3)))
 
 
-def link_mass(where: str, spec: Any, rows: list[ShapeRow], jointed: bool) -> MassProperties:
+def link_mass(where: str, spec: BodySpec | LinkSpec, rows: list[ShapeRow], jointed: bool) -> MassProperties:
     """Mass properties of one link in its own frame.
 
     jointed: the link is not free, so that it may be massless, a point mass or an ideal rod; `tree_mass.check_tree`
@@ -34,7 +34,7 @@ def link_mass(where: str, spec: Any, rows: list[ShapeRow], jointed: bool) -> Mas
     return MassProperties(mass, np.zeros(3) if com is None else com, inertia)
 
 
-def _given_mass(where: str, spec: Any, jointed: bool) -> float | None:
+def _given_mass(where: str, spec: BodySpec | LinkSpec, jointed: bool) -> float | None:
     if spec.mass is None:
         return None
     if jointed and number(where, "mass", spec.mass, "kg") == 0:
@@ -44,13 +44,13 @@ def _given_mass(where: str, spec: Any, jointed: bool) -> float | None:
     )
 
 
-def _massless(where: str, spec: Any) -> MassProperties:
+def _massless(where: str, spec: BodySpec | LinkSpec) -> MassProperties:
     if spec.inertia is not None and np.any(numbers(where, "inertia", spec.inertia, np.shape(spec.inertia))):
         reject(where, "inertia", spec.inertia, "a link of mass 0 has none: leave it out, or use the joint's armature")
     return ZERO_MASS
 
 
-def _from_shapes(where: str, spec: Any, mass: float | None, rows: list[ShapeRow]) -> MassProperties:
+def _from_shapes(where: str, spec: BodySpec | LinkSpec, mass: float | None, rows: list[ShapeRow]) -> MassProperties:
     if not rows and mass is None:
         reject(where, "mass", None, "there are no shapes to take it from: give mass in kg and inertia, or shapes")
     if not rows:
@@ -60,7 +60,7 @@ def _from_shapes(where: str, spec: Any, mass: float | None, rows: list[ShapeRow]
     return body if mass is None else body.with_mass(mass)
 
 
-def _checked_inertia(where: str, value: Any, jointed: bool) -> Array:
+def _checked_inertia(where: str, value: Numbers, jointed: bool) -> Array:
     if np.ndim(value) == 1:  # its diagonal
         inertia = np.diag(numbers(where, "inertia", value, (3,), "kg m^2"))
     else:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...collision.plain import Numbers
 from ...collision.poses import Array, rotation_from_z, rotation_matrix
 from ...engine.joints import JOINTS
-from ..joint_specs import Motor
+from ..joint_specs import Joint, Motor
 from . import check
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
@@ -27,7 +28,7 @@ class JointRow:
     dofs: dict[str, Array]
 
 
-def joint_row(where: str, joint: Any) -> JointRow:
+def joint_row(where: str, joint: Joint) -> JointRow:
     kind = getattr(joint, "kind", None)
     if kind not in JOINTS or isinstance(joint, type):
         check.reject(where, "joint", joint, f"it must be one of {', '.join(JOINTS)}: e.g. joint=Revolute((0, 0, 1))")
@@ -52,7 +53,7 @@ def _axes(where: str, joint: Any) -> tuple[Array, Array]:
     return axis, axis2
 
 
-def _passive(where: str, joint: Any) -> dict[str, Array]:
+def _passive(where: str, joint: Joint) -> dict[str, Array]:
     names = ("damping", "armature", "loss", "stiffness")
     values = {name: _per_dof(where, joint, name, getattr(joint, name)) for name in names}
     for name, value in values.items():
@@ -64,7 +65,7 @@ def _passive(where: str, joint: Any) -> dict[str, Array]:
     return values | {"rest": _per_dof(where, joint, "rest", joint.rest)}
 
 
-def _per_dof(where: str, joint: Any, field: str, value: Any, infinite: bool = False) -> Array:
+def _per_dof(where: str, joint: Joint, field: str, value: Numbers, infinite: bool = False) -> Array:
     """Numbers (nv,) from one number for all dofs, or one for each."""
     nv = JOINTS[joint.kind].nv
     read = check.any_numbers if infinite else check.numbers
@@ -74,7 +75,7 @@ def _per_dof(where: str, joint: Any, field: str, value: Any, infinite: bool = Fa
     return np.broadcast_to(array, (nv,)).copy()
 
 
-def _motors(where: str, joint: Any) -> dict[str, Array]:
+def _motors(where: str, joint: Joint) -> dict[str, Array]:
     """gain, kp, kd, effort and target of each dof: one motor drives all dofs, or there is one per dof."""
     nv = JOINTS[joint.kind].nv
     motors = joint.motor if isinstance(joint.motor, tuple) else (joint.motor,) * nv
@@ -90,7 +91,7 @@ def _motors(where: str, joint: Any) -> dict[str, Array]:
     return {f"motor_{name}": np.array([row[name][dof] for dof, row in enumerate(rows)]) for name in names}
 
 
-def _motor(where: str, joint: Any, motor: Any) -> dict[str, Array]:
+def _motor(where: str, joint: Joint, motor: object) -> dict[str, Array]:
     """One motor's numbers for every dof of the joint."""
     if motor is None:
         motor = Motor()
@@ -130,7 +131,7 @@ _GAINS: dict[str, tuple[str | None, tuple[str, ...]]] = {
 }
 
 
-def _limits(where: str, joint: Any) -> dict[str, Array]:
+def _limits(where: str, joint: Joint) -> dict[str, Array]:
     nv = JOINTS[joint.kind].nv
     given = getattr(joint, "limits", None)
     pairs = (None,) * nv if given is None else (given,) if nv == 1 else given
@@ -149,7 +150,7 @@ def _limits(where: str, joint: Any) -> dict[str, Array]:
     return {"lower": lower, "upper": upper, "limit_restitution": restitution}
 
 
-def start_q(where: str, row: JointRow, q0: Any) -> Array:
+def start_q(where: str, row: JointRow, q0: Numbers | None) -> Array:
     """Coordinates (nq,) at the start, inside the limits; quaternions made unit."""
     table = JOINTS[row.kind]
     if q0 is None:
@@ -167,12 +168,12 @@ def start_q(where: str, row: JointRow, q0: Any) -> Array:
     return q
 
 
-def start_v(where: str, row: JointRow, v0: Any) -> Array:
+def start_v(where: str, row: JointRow, v0: Numbers | None) -> Array:
     """Velocities (nv,) at the start."""
     nv = JOINTS[row.kind].nv
     return np.zeros(nv) if v0 is None else _start(where, "v0", v0, nv, "rad/s or m/s")
 
 
-def _start(where: str, field: str, value: Any, n: int, unit: str) -> Array:
+def _start(where: str, field: str, value: Numbers, n: int, unit: str) -> Array:
     """Numbers (n,); a single one may be a plain number."""
     return check.numbers(where, field, value, () if n == 1 and np.ndim(value) == 0 else (n,), unit).reshape(n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,11 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...collision.plain import Numbers
 from ...collision.poses import Array, rotation_matrix
 from ...engine.loops.evaluation import dof_coordinates
 from ...engine.model import Model
 from ...engine.state import State
 from ...engine.topology import Loop
+from ..joint_specs import Joint
 from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
 from ..spec import LoopSpec
 from . import check
@@ -79,7 +82,7 @@ class LoopReader:
 
     # -- ends -------------------------------------------------------------------------------------------
 
-    def _link(self, where: str, field: str, name: Any) -> int:
+    def _link(self, where: str, field: str, name: str) -> int:
         if name not in self.known:
             check.reject_name(where, field, name, self.known, 'it must be the name of a link, or "world"')
         return self.known.index(name) - 1
@@ -158,7 +161,7 @@ class LoopReader:
         numbers["loop_course"][:] = [float(start), *rest]
         return LoopRow(Loop("drive", a, b, (dof, -1), joint.function), numbers)
 
-    def _check_function(self, where: str, function: Any) -> float:
+    def _check_function(self, where: str, function: Callable[[jax.Array], jax.Array] | None) -> float:
         """A function of time at t = 0, evaluated as in the program: traced, in the model's precision."""
         if function is None:
             return 0.0
@@ -174,7 +177,7 @@ class LoopReader:
         return float(value)
 
 
-def _frame(where: str, end: str, position: Any, quaternion: Any) -> tuple[Array, Array]:
+def _frame(where: str, end: str, position: Numbers, quaternion: Numbers) -> tuple[Array, Array]:
     at = check.numbers(where, f"position_{end}", position, (3,), "m")
     return at, check.quaternion(where, f"quaternion_{end}", quaternion)
 
@@ -185,7 +188,7 @@ def _rolling(where: str, joint: Rolling, a: int, b: int, numbers: dict[str, Any]
     return LoopRow(Loop("ball" if joint.axis is None else "disc", a, b), rotate_frames(numbers, axes(axle), PLANE))
 
 
-def _joint(where: str, inner: str, joint: Any, a: int, b: int, numbers: dict[str, Any]) -> LoopRow:
+def _joint(where: str, inner: str, joint: Joint, a: int, b: int, numbers: dict[str, Any]) -> LoopRow:
     row = joint_row(where, joint)
     for name in OF_TREES:
         value = getattr(joint, name, None)

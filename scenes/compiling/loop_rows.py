@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import jax
 import numpy as np
@@ -85,12 +84,12 @@ def _assemble(scene: SceneSpec, model: Model, state: State) -> State:
 
 
 @native_jit  # XLA takes ten times as long for a robot
-def _closer(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
+def _closer(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
     return project(model, q, v, t)
 
 
 @native_jit
-def _off(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
+def _off(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Errors and rates (m,) of the loops' rows, in the loops' order, as those of `closed`."""
     forest = Forest.of(model, q=q, v=v)
     poses = propagate_poses(forest, model, q)

@@ -13,6 +13,7 @@ from ...collision.mesh import MeshReport, inspect_mesh
 from ...collision.meshes.hulls import Convex, as_hull, outlines
 from ...collision.meshes.pieces import as_pieces
 from ...collision.meshes.surfaces import MeshError, Surface, areas
+from ...collision.poses import Array
 from . import check
 from .geometry import Geometry
 
@@ -48,7 +49,7 @@ def mesh_parts(where: str, s: Any) -> list[Geometry]:
     return [parts[0]._replace(surface=surface), *parts[1:]]
 
 
-def _stamp(source: Any) -> tuple[int, int] | None:
+def _stamp(source: object) -> tuple[int, int] | None:
     """Time of a file's last change, and its length [bytes]; None for arrays, and for missing files."""
     try:
         status = os.stat(source if isinstance(source, str) else "")  # a number would be a file descriptor
@@ -60,7 +61,7 @@ def _stamp(source: Any) -> tuple[int, int] | None:
 Prepared = tuple[Surface, MeshReport, Convex | None]
 
 
-def _prepare(source: Any, scale: Any, convex: str | None) -> Prepared:
+def _prepare(source: Any, scale: Array, convex: str | None) -> Prepared:
     surface, report = inspect_mesh(source, scale)
     if convex == "none":
         return surface, report, None

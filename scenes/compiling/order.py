@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 from ..spec import BodySpec, LinkSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 from .check import reject, reject_name, text
@@ -11,7 +10,7 @@ from .check import reject, reject_name, text
 _NOUNS: dict[type, str] = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static"}
 
 
-def label_of(spec: Any, index: int | None = None) -> str:
+def label_of(spec: BodySpec | LinkSpec | PlaneSpec | StaticSpec, index: int | None = None) -> str:
     """Name of a body, link, plane or static in messages."""
     noun = _NOUNS[type(spec)]
     return f"{noun} {index}" if spec.name is None else f'{noun} "{spec.name}"'
@@ -75,7 +74,7 @@ def _check_names(scene: SceneSpec) -> None:
         first[name] = _NOUNS[type(spec)]
 
 
-def _reject_loop(specs: tuple[Any, ...], left: set[int]) -> None:
+def _reject_loop(specs: tuple[BodySpec | LinkSpec, ...], left: set[int]) -> None:
     """Raise an error that names the parents in the cycle."""
     index = {spec.name: i for i, spec in enumerate(specs)}
     visited: list[int] = []

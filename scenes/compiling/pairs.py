@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ Pairs = tuple[tuple[int, int], ...]
 BLOCK = 256  # shapes that are compared with all others at a time
 
 # numbers that a rule between materials may give, and their checks
-CHECKS: dict[str, Callable[[str, str, Any], Array]] = {
+CHECKS: dict[str, Callable[[str, str, object], Array]] = {
     "friction": non_negative,
     "restitution": fraction,
     "tangential_restitution": signed_fraction,

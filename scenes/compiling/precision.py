@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import numpy as np
+from numpy.typing import DTypeLike
 
 from . import check
 
 
-def checked_dtype(where: str, dtype: Any) -> Any:
+def checked_dtype(where: str, dtype: DTypeLike | None) -> np.dtype:
     """float32 or float64, checked.  where: the function that has the argument."""
     wide = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
     if dtype is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import jax
 import numpy as np
@@ -50,14 +49,14 @@ def _quaternions(sites: tuple[SiteSpec, ...]) -> Array:
     return np.array(rows).reshape(-1, 4)
 
 
-def _check_names(noun: str, names: list[Any]) -> None:
+def _check_names(noun: str, names: list[str]) -> None:
     for k, name in enumerate(names):
         check.text(f"{noun} {k}", "name", name)
         if name in names[:k]:
             check.reject(f'{noun} "{name}"', "name", name, f"another {noun} has it: give each a name of its own")
 
 
-def _link(where: str, field: str, name: Any, topology: Topology) -> int:
+def _link(where: str, field: str, name: str | None, topology: Topology) -> int:
     if name == "world":
         return -1
     if name not in topology.names:

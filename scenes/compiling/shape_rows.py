@@ -12,7 +12,7 @@ from ...collision.mass import MassProperties, shape_mass
 from ...collision.meshes.surfaces import is_closed
 from ...collision.poses import Array, quaternion_product, rotation_from_z, rotation_matrix
 from ...collision.shapes import STATIC_ONLY, Plane, Shape
-from ..spec import PlaneSpec
+from ..spec import PlaneSpec, StaticSpec
 from . import check
 from .geometry import GEOMETRY, Geometry
 from .mesh_parts import mesh_parts
@@ -79,13 +79,13 @@ def shape_rows(owner: Any, index: int | None = None, moving: bool = True) -> lis
     return rows if moving else _add_twist(where, owner, rows, pose[0])
 
 
-def _add_twist(where: str, owner: Any, rows: list[ShapeRow], origin: Array) -> list[ShapeRow]:
+def _add_twist(where: str, owner: StaticSpec, rows: list[ShapeRow], origin: Array) -> list[ShapeRow]:
     w = check.numbers(where, "angular_velocity", owner.angular_velocity, (3,), "rad/s")
     v = check.numbers(where, "linear_velocity", owner.linear_velocity, (3,), "m/s")
     return [replace(r, twist=np.concatenate([w, v + np.cross(w, r.position - origin)])) for r in rows]
 
 
-def _quaternion(where: str, spec: Any) -> Array:
+def _quaternion(where: str, spec: StaticSpec | Shape) -> Array:
     return check.quaternion(where, "quaternion", spec.quaternion)
 
 
@@ -121,10 +121,10 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def _own_material(where: str, spec: Any) -> dict[str, Any]:
+def _own_material(where: str, spec: object) -> dict[str, Any]:
     """The friction, restitutions, density and material that this shape or owner gives."""
     given = {name: getattr(spec, name, None) for name in _DEFAULTS}
-    checks: dict[str, Callable[..., Any]] = {
+    checks: dict[str, Callable[[str, str, object], Array | str]] = {
         "friction": check.non_negative,
         "restitution": check.fraction,
         "tangential_restitution": check.signed_fraction,

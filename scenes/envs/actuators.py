@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ...collision.plain import Numbers
 from ...engine.model import Model
 from ..formats.report import Actuator
 from ..joint_specs import Motor
@@ -34,7 +34,7 @@ def scene_actuators(scene: SceneSpec) -> tuple[Actuator, ...]:
     return tuple(found)
 
 
-def _range(motor: Motor, dof: int, limits: Any) -> tuple[float, float]:
+def _range(motor: Motor, dof: int, limits: Numbers | None) -> tuple[float, float]:
     if motor.kind == "torque":
         bound = float(np.broadcast_to(motor.effort, dof + 1)[dof])
         return -bound, bound

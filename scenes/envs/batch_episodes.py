@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ...engine.native.primitive import native
@@ -18,7 +18,7 @@ from .task import BatchTask
 class BatchEpisodes:
     """A task's episodes in one engine and precision."""
 
-    def __init__(self, task: BatchTask, engine: str, dtype: Any) -> None:
+    def __init__(self, task: BatchTask, engine: str, dtype: np.dtype) -> None:
         self.task, self.dtype = task, dtype
         self._advance = task.engines[engine](dtype)
         self._played = self._play if task.events else native(self._play, blocks=True)

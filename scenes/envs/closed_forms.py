@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -116,7 +115,7 @@ def friction(rods: Rods, v: Components, push: Components) -> list[Array]:
     return left
 
 
-def smooth_loss(loss: Any, rate: Array) -> Array:
+def smooth_loss(loss: Array | float, rate: Array) -> Array:
     return loss * rate / jnp.sqrt(rate * rate + LOSS_SPEED**2)
 
 

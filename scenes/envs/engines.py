@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.typing import DTypeLike
 
 from ...engine.algebra.fence import fence
 from ...engine.dynamics.aba import aba
@@ -23,7 +23,7 @@ from ..spec import SceneSpec
 from .closed_forms import Accelerate, Components, Rods, closed_form, smooth_loss
 from .task import Advance
 
-Factory = Callable[[Any], Accelerate]  # dtype -> accelerations
+Factory = Callable[[DTypeLike], Accelerate]  # dtype -> accelerations
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Smooth:
     dt: float
     substeps: int
 
-    def __call__(self, dtype: Any) -> Advance:
+    def __call__(self, dtype: DTypeLike) -> Advance:
         accelerate, h = fence(self.accelerations(dtype)), self.dt / self.substeps
 
         def advance(q: Array, v: Array, push: Array) -> tuple[Array, Array]:
             u = components(push.astype(dtype))
 
-            def substep(_: Any, at: tuple[Components, Components]) -> tuple[Components, Components]:
+            def substep(_: Array, at: tuple[Components, Components]) -> tuple[Components, Components]:
                 return classical(lambda q, v: accelerate(q, v, u), *at, h)
 
             end = lax.fori_loop(0, self.substeps, substep, (components(q), components(v)))
@@ -94,7 +94,7 @@ def planar(rods: Rods) -> Factory:
 
     spec = ChainSpec.of(rods.length, (1.0, *rods.mass), gravity=(0.0, -rods.gravity)).with_joint(0, guided=True)
 
-    def build(dtype: Any) -> Accelerate:
+    def build(dtype: DTypeLike) -> Accelerate:
         chain, _ = compile_scene(spec, dtype)
 
         def accelerate(q: Components, v: Components, push: Components) -> Components:
@@ -112,7 +112,7 @@ def planar(rods: Rods) -> Factory:
 def tree(scene: SceneSpec, loss: tuple[float, ...] | None = None) -> Factory:
     """Accelerations by the articulated-body algorithm, with the joints' friction; loss: replaces it."""
 
-    def build(dtype: Any) -> Accelerate:
+    def build(dtype: DTypeLike) -> Accelerate:
         model, _ = compile_scene(scene, dtype=dtype)
         if loss is not None:
             model = model.replace(loss=jnp.array(loss, model.loss.dtype))

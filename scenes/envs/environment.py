@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
+from numpy.typing import DTypeLike
 
 from ...engine.shaped import Bool, Float
 from ..compiling.precision import checked_dtype
@@ -53,7 +55,7 @@ class Environment:
     """A task in one engine. `reset`, `step`, `step_with_info` and `restarted` are jitted, and may be used inside jit,
     scan and vmap. observations, actions: their boxes, for one lane."""
 
-    def __init__(self, task: Task | BatchTask, engine: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, task: Task | BatchTask, engine: str | None = None, dtype: DTypeLike | None = None) -> None:
         self.task: Any = task
         engines = ("tree",) if isinstance(task, Task) else tuple(task.engines)
         self.engine = engines[0] if engine is None else engine
@@ -125,7 +127,7 @@ class Environment:
         current = jax.lax.fori_loop(0, -(-number[-1] // some), fill, current)
         return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), current)
 
-    def _check_action(self, action: Any, lanes: tuple[int, ...]) -> Array:
+    def _check_action(self, action: ArrayLike, lanes: tuple[int, ...]) -> Array:
         action, space = jnp.asarray(action), self.actions
         if action.shape != (*lanes, *space.shape):
             raise ValueError(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from .environment import Environment
 from .rows import Lanes
@@ -38,7 +39,7 @@ class CaromEnv(gymnasium.Env):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
 
     def __init__(
-        self, name: str, *, engine: str | None = None, dtype: Any = None, render_mode: str | None = None,
+        self, name: str, *, engine: str | None = None, dtype: DTypeLike | None = None, render_mode: str | None = None,
         **parameters: Any,
     ) -> None:  # fmt: skip
         self._lanes = Lanes(name, (), engine=engine, dtype=dtype, parameters=parameters)
@@ -54,7 +55,7 @@ class CaromEnv(gymnasium.Env):
         self._steps = 0
         return self._lanes.begin([seed], np.True_, self.np_random), {}
 
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         observation, reward, ended = self._lanes.step(action)
         self._steps += 1
         truncated = self.spec is None and self._steps >= self._lanes.task.max_steps
@@ -78,7 +79,7 @@ class CaromVectorEnv(VectorEnv):
 
     def __init__(
         self, name: str, num_envs: int = 1, *, autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        max_episode_steps: int | None = None, engine: str | None = None, dtype: Any = None,
+        max_episode_steps: int | None = None, engine: str | None = None, dtype: DTypeLike | None = None,
         render_mode: str | None = None, **parameters: Any,
     ) -> None:  # fmt: skip
         if num_envs < 1 or (max_episode_steps is not None and max_episode_steps < 1):
@@ -114,7 +115,7 @@ class CaromVectorEnv(VectorEnv):
         self._done &= ~again
         return observation, {}
 
-    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         again = self._done
         if self._mode is AutoresetMode.DISABLED and again.any():
             raise ValueError(
@@ -145,7 +146,7 @@ class CaromVectorEnv(VectorEnv):
         found: dict[str, Any] = dict(self._lanes.info)
         return found | {f"_{name}": there.copy() for name in found}
 
-    def _mask(self, mask: Any) -> np.ndarray:
+    def _mask(self, mask: object) -> np.ndarray:
         """Mask (num_envs,) bool of the lanes to reset."""
         if mask is None:
             return np.ones(self.num_envs, bool)

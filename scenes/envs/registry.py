@@ -9,6 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from ..compiling.precision import checked_dtype
@@ -79,7 +80,7 @@ def make_env(name: str, *, engine: str | None = None, dtype: DTypeLike | None = 
 
 
 @cache
-def _make(task: Callable[..., Task | BatchTask], engine: str | None, dtype: Any, **parameters: Any) -> Environment:
+def _make(task: Callable[..., Task | BatchTask], engine: str | None, dtype: np.dtype, **parameters: Any) -> Environment:
     """One environment for equal arguments: it holds no state, and is compiled once."""
     return Environment(task(**parameters), engine, dtype)
 

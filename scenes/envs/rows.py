@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike, DTypeLike
 
 from .environment import Environment
 from .episode import EnvState
 from .registry import make_env
 from .render import picture
 from .side_view import SideView
-from .task import BatchTask, Discrete
+from .task import BatchTask, Discrete, Sketch
 
 
 class Lanes:
@@ -30,16 +31,24 @@ class Lanes:
     """
 
     def __init__(
-        self, name: str, shape: tuple[int, ...], *, engine: str | None, dtype: Any, parameters: dict[str, Any]
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        *,
+        engine: str | None,
+        dtype: DTypeLike | None,
+        parameters: dict[str, Any],
     ) -> None:
         dtype = jnp.result_type(float) if dtype is None else dtype
         self._programs = _programs(make_env(name, engine=engine, dtype=dtype, **parameters))
         self.env, self.shape = self._programs.env, shape
         self.task = self.env.task
-        self._rest: Any = None  # (steps, key, parameters, command); None before the first episode
-        self._rows: Any = None  # (*shape, columns); None before the first episode
+        self._rest: dict[str, Any] | None = None  # (steps, key, parameters, command); None before the first episode
+        self._rows: Array | None = None  # (*shape, columns); None before the first episode
 
-    def begin(self, seeds: Sequence[int | None], again: Any, random: np.random.Generator) -> np.ndarray:
+    def begin(
+        self, seeds: Sequence[int | None], again: np.ndarray | np.bool, random: np.random.Generator
+    ) -> np.ndarray:
         """Begin new episodes in the lanes `again` (*shape), and return all observations.
 
         seeds: one a lane, modulo 2^32; None for the lane's next episode, which `random` seeds if it is the first.
@@ -59,7 +68,7 @@ class Lanes:
         self._rows, self._rest = self._programs.renew(self._rows, self._rest, again)
         return self._read()[0]
 
-    def step(self, action: Any, again: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def step(self, action: ArrayLike, again: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Step; return observations (*shape, k) float32, rewards (*shape) float64, and whether episodes ended (*shape);
         in lanes `again` (*shape), a new episode's observation, 0 and False instead."""
         if self._rows is None:
@@ -103,7 +112,7 @@ class Lanes:
             rows[..., end - 1] > 0.5,
         )
 
-    def _check_action(self, action: Any) -> np.ndarray:
+    def _check_action(self, action: ArrayLike) -> np.ndarray:
         """Check actions for errors that the traced environment cannot see."""
         space, action = self.env.actions, np.asarray(action)
         if isinstance(space, Discrete):
@@ -133,7 +142,7 @@ class _Programs:
         self.begin, self.play, self.renew = jax.jit(self._begin), jax.jit(self._play), jax.jit(self._renew)
 
     @functools.cached_property
-    def view(self) -> tuple[Any, tuple[float, float, float, float]]:
+    def view(self) -> tuple[Sketch, tuple[float, float, float, float]]:
         """The function that sketches coordinates, and the window of the plane."""
         task = self.env.task
         if isinstance(task, BatchTask) or (task.sketch and task.window):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +22,14 @@ from .actuators import control
 from .episode import EnvState, Transition
 from .scene_task import Period, Task
 
+T = TypeVar("T")
 LATE = 1e-3  # part of a period: a lane whose clock is further from the period's end has failed
 
 
 class SceneEpisodes:
     """A task's episodes in one precision."""
 
-    def __init__(self, task: Task, dtype: Any) -> None:
+    def __init__(self, task: Task, dtype: np.dtype) -> None:
         self.task, self.dtype = task, dtype
         self.model, self.start = task.compiled(dtype)
         self._names = self._find_randomised()
@@ -133,7 +134,7 @@ class SceneEpisodes:
     def _time(self, steps: Array) -> Array:
         return self.start.t + steps.astype(self.dtype) * self.task.dt
 
-    def _map(self, function: Callable[..., Any], lanes: tuple[int, ...]) -> Callable[..., Any]:
+    def _map(self, function: Callable[..., T], lanes: tuple[int, ...]) -> Callable[..., T]:
         return _vmap(functools.partial(function, None), len(lanes))
 
     def _find_randomised(self) -> tuple[str, ...]:
@@ -170,7 +171,7 @@ class _Readings(dict[str, Any]):
         raise KeyError(f"{self._task}: report has {there} and no {name!r}: give the task report=[{name!r}]")
 
 
-def _vmap(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
+def _vmap(function: Callable[..., T], axes: int) -> Callable[..., T]:
     for _ in range(axes):
         function = jax.vmap(function)
     return function

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import DTypeLike
 
 from ...engine.model import Model
 from ...engine.shaped import Int
@@ -144,7 +145,7 @@ class Task:
             raise ValueError(f"{self.name}: scene must be a scene of bodies, not {type(scene).__name__}")
         return scene, scene_actuators(scene)
 
-    def compiled(self, dtype: Any) -> tuple[Model, State]:
+    def compiled(self, dtype: DTypeLike | None) -> tuple[Model, State]:
         """The scene's model, and its state."""
         return compile_scene(self._loaded[0], dtype=dtype)
 

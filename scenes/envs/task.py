@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
 Advance = Callable[[Array, Array, Array], tuple[Array, Array]]
 Segment = tuple[float, float, float, float, float, tuple[float, float, float]]
@@ -74,7 +74,7 @@ class BatchTask:
     push: Callable[[Array], Array]
     reward: Callable[[Array, Array, Array, Array, Array], Array]
     ended: Callable[[Array, Array], Array]
-    engines: Mapping[str, Callable[[Any], Advance]]
+    engines: Mapping[str, Callable[[DTypeLike], Advance]]
     sketch: Sketch
     window: tuple[float, float, float, float]
     events: bool = False

@@ -109,7 +109,7 @@ class ChangePrograms:
         k = jnp.clip(joint, 0, len(switched) - 1)
         return k, (k == joint) & jnp.asarray(switched)[k]
 
-    def _switch(self, w: World, model: Model, k: Any, holds: Any) -> dict[str, Array]:
+    def _switch(self, w: World, model: Model, k: Array | np.ndarray, holds: Array | int) -> dict[str, Array]:
         """Parameters of the model with joints k cut or attached."""
         active = model.loop_active.at[k].set(jnp.asarray(holds, model.loop_active.dtype))
         new = {"loop_active": active}

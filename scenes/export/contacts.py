@@ -4,12 +4,12 @@ from the rows as `scenes/live/touching.py` does on the host."""
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
 from ...engine.algebra.vec3 import Vec3
 from ...integrators.frame import Frame, Touching
@@ -29,7 +29,7 @@ def touching_of(frame: Frame) -> tuple[Kinds, Array, Array]:
     -1 for none; and (n, 10) impulse, point, normal, closing speed."""
     hits = frame.impacts
     struck = jnp.arange(len(hits.pair)) < hits.count
-    parts: list[Any] = [Touching(jnp.where(struck, hits.pair, -1), hits.point, hits.normal, hits.impulse)]
+    parts: list[Touching] = [Touching(jnp.where(struck, hits.pair, -1), hits.point, hits.normal, hits.impulse)]
     parts += [frame.before, frame.after, frame.carried]
     pair = jnp.concatenate([x.pair for x in parts])
     columns = [jnp.concatenate([getattr(x, name) for x in parts]) for name in ("impulse", "point", "normal")]
@@ -90,7 +90,7 @@ def pushes_and_contacts(pushes: Array, pose: Array, count: Array, rows: Array, d
     return felt[:links]
 
 
-def as_real(whole: Array, dtype: Any) -> Array:
+def as_real(whole: Array, dtype: DTypeLike) -> Array:
     """Whole numbers in an array of real ones, by their bits, each as wide as a real one."""
     wide = jnp.int64 if np.dtype(dtype).itemsize == 8 else jnp.int32
     return jax.lax.bitcast_convert_type(whole.astype(wide), dtype)

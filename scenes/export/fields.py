@@ -5,7 +5,7 @@ A world begins with its save (`scenes/live/saves.py`), so that a copy of its fir
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def fields_of(live: Live) -> Fields:
     start, model = live._parts.start, live.model
     state, nobody, link_states = start.state, start.asleep, start.link_states
     real = state.q.dtype
-    parameters: Any = pack_model(model)
+    parameters = pack_model(model)
     if not isinstance(parameters, Packed):
         raise ValueError("a model whose parameters are of several types, or batched, cannot be exported")
     awake = Saved(state.q, state.v, state.t, 0.0, nobody.island[:0], nobody.motors[:0])

@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import DTypeLike
 
 from ...engine.native.code import LaneText, lane_text
 from ...engine.native.program import Program
@@ -19,7 +20,7 @@ from .asking import QueryPrograms
 from .changes import ChangePrograms
 from .contacts import REALS, WHOLES
 from .fields import Field, Fields, movable_dofs
-from .programs import Programs
+from .programs import Change, Programs
 from .surfaces import Surfaces
 
 HIT_WHOLES, HIT_REALS = 2, 7  # whole and real numbers of a ray's hit
@@ -46,7 +47,7 @@ class ExportFunction:
     arguments: tuple[Argument, ...]
     returns: str
     says: str
-    program: Callable[..., Any]
+    program: Callable[..., Change]
     wide: bool = False
 
 
@@ -81,7 +82,7 @@ def functions_of(programs: Programs) -> tuple[ExportFunction, ...]:
     joins = any(loop.switched for loop in topology.loops)
     found = "returns how many bodies and statics are found, the nearest first, or -1000"
     spare = "returns its number; -1: all are in use, -1000: that cannot be"
-    known: Sequence[tuple[bool, str, Sequence[Argument], str, Callable[..., Any]]] = (
+    known: Sequence[tuple[bool, str, Sequence[Argument], str, Callable[..., Change]]] = (
         (True, "step", real("dt"), "a frame of dt seconds", p.step),
         (True, "apply_force", (*body, *three("force"), *point), "[N] through the next frame", p.apply_force),
         (True, "apply_torque", (*body, *three("torque")), "[N m] through the next frame", p.apply_torque),
@@ -147,7 +148,7 @@ def _compile(function: ExportFunction, fields: Fields) -> LoweredFunction:
     avals += [jax.ShapeDtypeStruct(fields.all[n].start.shape, fields.all[n].start.dtype) for n in names_of_world]
     changed: list[str] = []
 
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: Array) -> list[Array]:
         world = dict(zip(names_of_world, leaves[len(names) :], strict=True))
         new, results = function.program(world, *leaves[: len(names)])
         changed[:] = sorted(new)
@@ -163,7 +164,9 @@ def _compile(function: ExportFunction, fields: Fields) -> LoweredFunction:
     return LoweredFunction(function, text, (*names, *names_of_world), (*changed, *results))
 
 
-def _program_arguments(argument: Argument, fields: Fields, real: Any) -> Sequence[tuple[str, tuple[int, ...], Any]]:
+def _program_arguments(
+    argument: Argument, fields: Fields, real: DTypeLike
+) -> Sequence[tuple[str, tuple[int, ...], DTypeLike]]:
     """The program's arguments for one argument of C: name, shape, type of each."""
     name, shape = argument.name, (argument.size,)
     if argument.kind == "maybe":

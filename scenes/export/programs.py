@@ -24,6 +24,7 @@ from ...engine.model import Model
 from ...engine.packed import Packed, pack_model
 from ...engine.results import LEAST_GRAVE
 from ...engine.state import State
+from ...engine.topology import Topology
 from ...integrators.rules import Rules
 from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..live.by_hand import centre, leaves_plane, put_in_plane, put_there, with_push
@@ -303,7 +304,7 @@ def roomy(live: Live) -> Rules:
     return replace(rules, max_contacts=2 * max(default_capacity(live.model.topology), rules.max_contacts or 0))
 
 
-def _of_trees(topology: Any, pushed: Array) -> Array:
+def _of_trees(topology: Topology, pushed: Array) -> Array:
     """Trees with a link for which any of (nl, 6) is true, (T,) bool."""
     trees = trees_of(topology)
     return any_of(trees.of_link[:-1], pushed.any(1), trees.n)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -46,7 +46,7 @@ class Surfaces:
                for n, (x, given) in _name_arguments(arguments).items()}  # fmt: skip
         return self.changes.apply(w, new, mine.any() & _in_range(arguments) & self._read(new), {})
 
-    def _read(self, new: dict[str, Array]) -> Any:
+    def _read(self, new: dict[str, Array]) -> Array | bool:
         """Return whether the world's law reads these numbers."""
         rules = self.changes.programs.rules
         reads = law_named(rules.law).tangential and rules.impacts == "sequential"
@@ -68,11 +68,11 @@ class Surfaces:
         return self.changes.apply(w, {"shape_twist": jnp.where(mine[:, None], twist, model.shape_twist)}, valid, {})
 
 
-def _name_arguments(arguments: Any) -> dict[str, tuple[Array, Array]]:
+def _name_arguments(arguments: Sequence[Array]) -> dict[str, tuple[Array, Array]]:
     return {name: (x[0], given != 0) for name, x, given in zip(COMBINED, arguments[::2], arguments[1::2], strict=True)}
 
 
-def _in_range(arguments: Any) -> Array:
+def _in_range(arguments: Sequence[Array]) -> Array:
     """Return whether the given numbers are in their ranges, () bool."""
     in_range = jnp.asarray(True)
     for name, (x, given) in _name_arguments(arguments).items():

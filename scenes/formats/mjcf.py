@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Collection
 from dataclasses import replace
 from os import PathLike, fspath
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def import_mjcf(
     return Imported(scene, ImportReport(path, ledger.items(), actuators))
 
 
-def _mujoco(path: str) -> Any:
+def _mujoco(path: str) -> ModuleType:
     try:
         import mujoco
     except ImportError as error:

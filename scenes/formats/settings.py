@@ -29,7 +29,7 @@ MOST_LANES = 1_000_000  # in a batch that is recorded
 LARGEST = 1e300  # end of a range, so that differences can be computed
 
 
-def apply_setting(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
+def apply_setting(scene: SceneSpec, path: str, value: object) -> SceneSpec:
     """The scene with one value changed, or all that a * names.
 
     value: the field's, or a file's (tables for joints and shapes); checked for its type. None: the default of a field
@@ -95,7 +95,7 @@ def parse_value(path: str, text: str) -> Any:
     return tables["value"]
 
 
-def _change(thing: Any, parts: list[str], value: Any, path: str) -> Any:
+def _change(thing: Any, parts: list[str], value: object, path: str) -> Any:
     """A dataclass, a tuple of dataclasses or a tuple of numbers, with the value at the path's parts changed."""
     if not parts:
         return value
@@ -108,7 +108,7 @@ def _change(thing: Any, parts: list[str], value: Any, path: str) -> Any:
     )
 
 
-def _field_changed(thing: Any, key: str, rest: list[str], value: Any, path: str) -> Any:
+def _field_changed(thing: Any, key: str, rest: list[str], value: object, path: str) -> Any:
     known = {key_of(field): field for field in fields(thing)}
     if key not in known:
         _nowhere(path, key, known)
@@ -119,7 +119,7 @@ def _field_changed(thing: Any, key: str, rest: list[str], value: Any, path: str)
     return replace(thing, **{field.name: new})
 
 
-def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: str) -> Any:
+def _items_changed(things: tuple[Any, ...], parts: list[str], value: object, path: str) -> tuple[Any, ...]:
     """Change every item that the first parts name or number: names may have dots, and then have several parts."""
     labels = [(label, k) for k, thing in enumerate(things) for label in _labels(thing, k)]
     found: dict[int, list[str]] = {}  # each item, and the parts that remain
@@ -149,7 +149,7 @@ def _matches(pattern: str, label: str) -> bool:
     return label.startswith(first) and label.endswith(last) and at + len(last) <= len(label)
 
 
-def _labels(thing: Any, k: int) -> tuple[str, ...]:
+def _labels(thing: object, k: int) -> tuple[str, ...]:
     """Names of an item in paths."""
     if isinstance(thing, PairSpec):
         return f"{thing.material_a}.{thing.material_b}", f"{thing.material_b}.{thing.material_a}"
@@ -157,12 +157,12 @@ def _labels(thing: Any, k: int) -> tuple[str, ...]:
     return (name,) if name else (str(k),)
 
 
-def _is_made(value: Any) -> bool:
+def _is_made(value: object) -> bool:
     """Return whether it is a dataclass, or a tuple of some, not a file's table."""
     return is_dataclass(value) or (isinstance(value, tuple) and any(map(is_dataclass, value)))
 
 
-def _nowhere(path: str, part: str, known: Mapping[str, Any]) -> NoReturn:
+def _nowhere(path: str, part: str, known: Mapping[str, object]) -> NoReturn:
     near = suggest(part, known)
     others = f" (there are {list_names(known, 20)})" if near.startswith("did") else ""
     raise ValueError(f"{path}: there is no {part!r}: {near}{others}")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
+from ...collision.plain import Numbers
 from ..wording import abridge, list_names
 from .toml_lines import Keys
 from .toml_values import NONE, spell
@@ -31,7 +32,7 @@ class TablePath(NamedTuple):
     def inner(self, *keys: str | int, who: str) -> TablePath:
         return TablePath((*self.keys, *keys), who)
 
-    def reject(self, key: str, value: Any, must: str, *inside: int) -> NoReturn:
+    def reject(self, key: str, value: object, must: str, *inside: int) -> NoReturn:
         """Raise WrongValue.  inside: indices of the wrong item, if the value is a list."""
         shown = abridge(spell(value))
         raise WrongValue((*self.keys, key, *inside), f"{abridge(self.who)}: {abridge(key)} is {shown}; {must}")
@@ -49,42 +50,42 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f"known are {list_names(map(spell, known), 20)}" if known else "there is none"
 
 
-def is_list(value: Any) -> bool:
+def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, (list, tuple))
 
 
-def truth(key: str, value: Any, where: TablePath) -> bool:
+def truth(key: str, value: object, where: TablePath) -> bool:
     if not isinstance(value, bool):
         where.reject(key, value, "it must be true or false, without quotes")
     return value
 
 
-def number(key: str, value: Any, where: TablePath) -> float:
+def number(key: str, value: object, where: TablePath) -> float:
     if not _is_number(value):
         where.reject(key, value, "it must be one number")
     return value
 
 
-def numbers(key: str, value: Any, where: TablePath) -> Any:
+def numbers(key: str, value: Any, where: TablePath) -> Numbers:
     wrong = _not_number(value)
     if wrong is not None:
         where.reject(key, value, "it must be made of numbers", *wrong)
     return value
 
 
-def whole(key: str, value: Any, where: TablePath) -> int:
+def whole(key: str, value: object, where: TablePath) -> int:
     if not _is_number(value) or isinstance(value, float):
         where.reject(key, value, "it must be a whole number, such as 1 or 0b101")
     return value
 
 
-def text(key: str, value: Any, where: TablePath) -> str:
+def text(key: str, value: object, where: TablePath) -> str:
     if not isinstance(value, str):
         where.reject(key, value, f'it must be a text, in quotes: such as {key} = "steel"')
     return value
 
 
-def limits(key: str, value: Any, where: TablePath) -> Any:
+def limits(key: str, value: object, where: TablePath) -> list[Any]:
     """Limits: a pair (lower, upper), or a pair or None for each dof."""
     must = f'it must be [lower, upper], or a list of those, one a dof, "{NONE}" for a dof without'
     if not is_list(value):
@@ -96,7 +97,7 @@ def limits(key: str, value: Any, where: TablePath) -> Any:
     return pairs
 
 
-def mesh_source(key: str, value: Any, where: TablePath) -> Any:
+def mesh_source(key: str, value: object, where: TablePath) -> str | tuple[Numbers, ...]:
     """A path, or the pair (vertices, faces) from a table of the two."""
     if isinstance(value, str):
         return value
@@ -106,7 +107,7 @@ def mesh_source(key: str, value: Any, where: TablePath) -> Any:
     return tuple(numbers(name, value[name], inner) for name in ("vertices", "faces"))
 
 
-def name_pairs(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
+def name_pairs(key: str, value: object, where: TablePath) -> tuple[tuple[str, str], ...]:
     must = 'it must be a list of pairs of names: such as [["upper", "lower"]]'
     if not is_list(value):
         where.reject(key, value, must)
@@ -116,7 +117,7 @@ def name_pairs(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
     return tuple(map(tuple, value))
 
 
-def _not_number(value: Any) -> tuple[int, ...] | None:
+def _not_number(value: object) -> tuple[int, ...] | None:
     """Indices in nested lists of the first item that is not a number; None: there is none."""
     if not is_list(value):
         return None if _is_number(value) else ()
@@ -126,5 +127,5 @@ def _not_number(value: Any) -> tuple[int, ...] | None:
     return None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ...collision.shapes import Shape
 from ..joint_specs import Joint, Motor
@@ -36,7 +36,7 @@ def read_scene(table: Table) -> SceneSpec:
     return scene
 
 
-def read_field(field: Field[Any], value: Any, where: TablePath) -> Any:
+def read_field(field: Field[Any], value: object, where: TablePath) -> Any:
     """The value of a dataclass's field, checked for its type; raises WrongValue."""
     return _type_of(field).read(key_of(field), value, where)
 
@@ -65,45 +65,45 @@ def _select(kinds: dict[str, type], table: Table, where: TablePath) -> Any:
     return _build(kinds[kind], table, TablePath(where.keys, f"{where.who} ({kind})"), tag="kind")
 
 
-def _joint(key: str, value: Any, where: TablePath, kinds: dict[str, type] = JOINTS) -> Any:
+def _joint(key: str, value: object, where: TablePath, kinds: dict[str, type] = JOINTS) -> Any:
     if not isinstance(value, Mapping):
         where.reject(key, value, 'it must be a table: e.g. joint = { kind = "revolute", axis = [0, 0, 1] }')
     return _select(kinds, value, where.inner(key, who=f"{where.who}, joint"))
 
 
-def _loop_joint(key: str, value: Any, where: TablePath) -> Any:
+def _loop_joint(key: str, value: object, where: TablePath) -> Any:
     return _joint(key, value, where, LOOPS)
 
 
-def _function(key: str, value: Any, where: TablePath) -> Any:
+def _function(key: str, value: object, where: TablePath) -> NoReturn:
     where.reject(key, value, "a file holds no functions: give rate, amplitude, frequency and phase, or build in Python")
 
 
-def _motor(key: str, value: Any, where: TablePath) -> Any:
+def _motor(key: str, value: object, where: TablePath) -> Motor | tuple[Motor | None, ...]:
     """One Motor, or one or None for each dof."""
     if not is_list(value):
         return _one_motor(key, value, where)
     return tuple(None if item in (NONE, None) else _one_motor(key, item, where, n) for n, item in enumerate(value))
 
 
-def _one_motor(key: str, value: Any, where: TablePath, *dof: int) -> Motor:
+def _one_motor(key: str, value: object, where: TablePath, *dof: int) -> Motor:
     if not isinstance(value, Mapping):
         must = f'it must be a table, or a list of one a dof, "{NONE}" for a dof without'
         where.reject(key, value, f'{must}: e.g. {key} = {{ kind = "position", kp = 100.0, kd = 10.0 }}', *dof)
     return _build(Motor, value, where.inner(key, *dof, who=f"{where.who}, motor"))
 
 
-def _shapes(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
+def _shapes(key: str, value: object, where: TablePath) -> tuple[Shape, ...]:
     return tuple(
         _select(SHAPES, table, where.inner(key, k, who=f"{where.who}, shape {k}"))
         for k, table in enumerate(_tables(key, value, where))
     )
 
 
-def _list_reader(kind_of: Callable[[Table], type]) -> Callable[[str, Any, TablePath], tuple[Any, ...]]:
+def _list_reader(kind_of: Callable[[Table], type]) -> Callable[[str, object, TablePath], tuple[Any, ...]]:
     """A reader of a list of tables.  kind_of: the dataclass of a table."""
 
-    def read(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
+    def read(key: str, value: object, where: TablePath) -> tuple[Any, ...]:
         made = []
         for k, table in enumerate(_tables(key, value, where)):
             kind, name = kind_of(table), table.get("name")
@@ -118,7 +118,7 @@ _NOUNS = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "s
           LoopSpec: "loop", SiteSpec: "site", SensorSpec: "sensor"}  # fmt: skip
 
 
-def _tables(key: str, value: Any, where: TablePath) -> list[Table]:
+def _tables(key: str, value: object, where: TablePath) -> list[Table]:
     if not is_list(value) or not all(isinstance(table, Mapping) for table in value):
         header = ".".join([*(part for part in where.keys if isinstance(part, str)), key])
         where.reject(key, value, f"it must be a list of tables: write [[{header}]] above each")
@@ -126,7 +126,7 @@ def _tables(key: str, value: Any, where: TablePath) -> list[Table]:
 
 
 class _Type(NamedTuple):
-    read: Callable[[str, Any, TablePath], Any]
+    read: Callable[[str, object, TablePath], Any]
     wanted: str
 
 

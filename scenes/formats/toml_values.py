@@ -27,7 +27,7 @@ def is_required(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def spell(value: Any) -> str:
+def spell(value: object) -> str:
     """A value in one line; numbers to the last bit."""
     match value:
         case None:
@@ -51,7 +51,7 @@ def spell(value: Any) -> str:
     raise TypeError(f"{value!r} has no place in a TOML file: give numbers, texts, lists of them, or Carom's own specs")
 
 
-def wrap_value(value: Any, room: int = WIDTH, indent: str = "") -> str:
+def wrap_value(value: object, room: int = WIDTH, indent: str = "") -> str:
     """Break a value over several lines if it is longer than the room in the first [characters]."""
     line = spell(value)
     if len(line) <= room or not isinstance(value, (list, tuple)):

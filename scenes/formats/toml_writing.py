@@ -64,11 +64,11 @@ def _unusual_fields(spec: Any) -> Iterator[tuple[str, Any]]:
         yield key_of(field), value
 
 
-def _is_usual(field: Field[Any], value: Any) -> bool:
+def _is_usual(field: Field[Any], value: object) -> bool:
     return not is_required(field) and value == field.default and "-0" not in repr(value)  # -0.0 == 0.0
 
 
-def _to_tables(value: Any) -> Any:
+def _to_tables(value: object) -> object:
     """Motors as tables, which `spell` writes in one line."""
     if isinstance(value, Motor):
         return dict(_unusual_fields(value))

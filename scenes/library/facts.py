@@ -111,5 +111,5 @@ class Entry:
         return tuple(fact for play in self.plays for fact in play.facts)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)

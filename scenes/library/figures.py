@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...collision.poses import from_axis_angle
 from ...collision.shapes import Box, Capsule, Shape, Sphere
 from ..builder import SceneBuilder
-from ..joint_specs import Floating, Revolute, Spherical
+from ..joint_specs import Floating, Joint, Revolute, Spherical
 from ..spec import SceneSpec
 from .chains import X, Y
 from .facts import Entry, Play, at_most
@@ -76,7 +76,7 @@ def _as_it_is(shape: Shape) -> Shape:
 def _figure(b: SceneBuilder, root: Floating, dressed: Callable[[Shape], Shape], **pose: Any) -> None:
     """Add all links of the figure; dressed: a function from each shape to the one that is used."""
 
-    def add(name: str, parent: str, joint: Any, shape: Shape, mass: float, **frame: Any) -> None:
+    def add(name: str, parent: str, joint: Joint, shape: Shape, mass: float, **frame: Any) -> None:
         b.add_link(name, parent, joint=joint, shapes=[dressed(shape)], mass=mass, **frame)
 
     add("pelvis", "world", root, Box((0.09, 0.15, 0.09)), 12.0, **pose)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 
@@ -58,7 +57,7 @@ def _rise(angle: float) -> float:
     return math.sqrt(FOREARM**2 - _reach(angle) ** 2)
 
 
-def _bar(b: SceneBuilder, name: str, parent: str, at: float, length: float, joint: Any, q0: float) -> None:
+def _bar(b: SceneBuilder, name: str, parent: str, at: float, length: float, joint: Revolute, q0: float) -> None:
     side = length**2 / 12
     b.add_link(
         name, parent, joint=joint, position=(at, 0, 0), mass=1.0, com=(length / 2, 0, 0), inertia=(0, side, side), q0=q0

@@ -8,16 +8,19 @@ q = (pitch [rad], x, z of the hip [m], hip angle [rad], leg [m]): the leg is 0 w
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...collision.poses import from_axis_angle
+from ...collision.poses import Array, from_axis_angle
 from ...collision.shapes import Capsule, Sphere
 from ..builder import SceneBuilder
 from ..joint_specs import Motor, Planar, Prismatic, Revolute
 from ..spec import SceneSpec
 from .facts import Entry, Fact, Play, at_most
+
+if TYPE_CHECKING:
+    from .playing import Played
 
 DOWN_Y, UP, DOWN = (0.0, -1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, -1.0)
 BODY, THIGH, SHANK = 8.0, 0.6, 0.4  # [kg]
@@ -97,17 +100,17 @@ def stance(speed: float, damping: float, *, mass: float = BODY + THIGH) -> float
     return float(t[np.argmax(y >= 0)])
 
 
-def _at_the_stop(p: Any) -> Any:
+def _at_the_stop(p: Played) -> Array:
     return p.event("dof") == 4
 
 
-def _slip(p: Any) -> float:
+def _slip(p: Played) -> float:
     """Tangential part of the first impulse, in parts of the normal one."""
     x, y, n = p.event("impulse")[0]
     return math.hypot(x, y) / n
 
 
-def _upright(p: Any) -> float:
+def _upright(p: Played) -> float:
     return float(np.abs(p.q[:, (0, 1, 3)]).max())
 
 

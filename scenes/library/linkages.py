@@ -6,22 +6,26 @@ Bars are uniform and thin, along the x axes of their frames; plane linkages move
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...collision.poses import from_axis_angle
+from ...collision.plain import Numbers
+from ...collision.poses import Array, from_axis_angle
 from ..builder import SceneBuilder
 from ..joint_specs import Prismatic, Revolute
 from ..loop_specs import Driven
 from ..spec import SceneSpec
 from .facts import Entry, Fact, Play, at_most
 
+if TYPE_CHECKING:
+    from .playing import Played
+
 X, Z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 HINGE = Revolute((0.0, -1.0, 0.0))  # a positive turn goes from x to z
 
 
-def add_bar(b: SceneBuilder, name: str, parent: str, at: Any, length: float, q0: float, *, v0: float = 0.0) -> None:
+def add_bar(b: SceneBuilder, name: str, parent: str, at: Numbers, length: float, q0: float, *, v0: float = 0.0) -> None:
     """Add a bar of 1 kg and this length [m] that rotates about its end at `at`, in the parent's frame."""
     side = length**2 / 12
     b.add_link(
@@ -51,7 +55,7 @@ def four_bar(*, angle: float = 1.0, rate: float = 4.0, driven: bool = False) -> 
     return b.build()
 
 
-def rocker_angle(crank: Any) -> Any:
+def rocker_angle(crank: Array | float) -> Array:
     """The rocker's angle of the open four-bar: Freudenstein's equation K1 cos r - K2 cos c + K3 = cos(c - r)."""
     K1, K2 = GROUND / CRANK, GROUND / ROCKER
     K3 = (CRANK**2 - COUPLER**2 + ROCKER**2 + GROUND**2) / (2 * CRANK * ROCKER)
@@ -74,7 +78,7 @@ def slider_crank(*, angle: float = 0.5, rate: float = 10.0) -> SceneSpec:
     return b.build()
 
 
-def slider_position(crank: Any) -> Any:
+def slider_position(crank: Array | float) -> Array:
     """Position of the slider [m] at this angle of the crank [rad]."""
     return STROKE * np.cos(crank) + np.sqrt(ROD**2 - (STROKE * np.sin(crank)) ** 2)
 
@@ -135,7 +139,7 @@ def bennett(*, angle: float = 1.0, rate: float = 3.0) -> SceneSpec:
     return b.build()
 
 
-def bennett_angle(angle: Any) -> Any:
+def bennett_angle(angle: Array | float) -> Array:
     """The hinge after the driven one [rad]: tan(a/2) tan(b/2) = sin((T + t)/2)/sin((T - t)/2) of the twists T, t."""
     ratio = math.sin((TWIST_LONG + TWIST_SHORT) / 2) / math.sin((TWIST_LONG - TWIST_SHORT) / 2)
     half = np.asarray(angle) / 2
@@ -173,7 +177,7 @@ _SLIDER = Play(
 )  # fmt: skip
 
 
-def _far_corner(p) -> Any:
+def _far_corner(p: Played) -> Array:
     """The rhombus's far corner (F, 2) [m]."""
     first = p.joint("upper arm")
     second = first + p.joint("upper far")

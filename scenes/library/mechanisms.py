@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from ...collision.plain import Numbers
 from ...collision.poses import from_axis_angle
 from ..builder import SceneBuilder
 from ..joint_specs import Motor, Revolute
@@ -50,7 +50,16 @@ def andrews_squeezer() -> SceneSpec:
     A, B = (-0.06934, -0.00227, 0.0), (-0.03635, 0.03273, 0.0)
     crank = Revolute(Z, motor=Motor("torque", target=0.033))
 
-    def body(name: str, parent: str, at: Any, mass: float, inertia: float, com: Any, q0: float, joint: Any) -> None:
+    def body(
+        name: str,
+        parent: str,
+        at: Numbers,
+        mass: float,
+        inertia: float,
+        com: tuple[float, float],
+        q0: float,
+        joint: Revolute,
+    ) -> None:
         slim = inertia / 100  # plane motion does not depend on it; drawn as bars
         moments = (slim, inertia, inertia) if abs(com[0]) > abs(com[1]) else (inertia, slim, inertia)
         b.add_link(name, parent, joint=joint, position=at, mass=mass, com=(*com, 0.0), inertia=moments, q0=q0)

@@ -6,13 +6,16 @@ Lengths, masses and forces are ours: the report's figures have none. Its joint 1
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from ..chains.spec import ChainJoint, ChainSpec, Ground
 from .facts import ChainPlay, Entry, Fact, at_most
 from .playing_chains import PlayedChain
+
+if TYPE_CHECKING:
+    from jax import Array
 
 
 def hanging_chain(n: int = 3, *, length: float = 1.0, mode: int = 1, swing: float = 0.01) -> ChainSpec:
@@ -101,7 +104,7 @@ SWING, PERIODS = 1e-3, 1.25  # [m], small; and periods, after which the masses p
 def _mode_facts(k: int) -> ChainPlay:
     rate, period = mode_rate(k, 3), 2 * math.pi / mode_rate(k, 3)
 
-    def angular_frequency(p: PlayedChain) -> float:
+    def angular_frequency(p: PlayedChain) -> Array:
         mass = np.abs(p.x[0, :, 0]).argmax()
         return (2 * math.pi * PERIODS - math.asin(p.x[-1, mass, 0] / p.x[0, mass, 0])) / p.result.t[-1]
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...collision.poses import rotation_from_z
+from ...collision.poses import Array, rotation_from_z
 from ..builder import SceneBuilder
 from ..joint_specs import Prismatic, Spherical, Universal
 from ..loop_specs import Distance, Driven
 from ..spec import SceneSpec
 from .facts import Entry, Fact, Play, at_most
+
+if TYPE_CHECKING:
+    from .playing import Played
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -53,7 +56,7 @@ def hexapod(*, stroke: float = 0.2, frequency: float = 0.5, apart: float = 0.0) 
     return b.build()
 
 
-def hexapod_ends() -> tuple[Any, Any, float]:
+def hexapod_ends() -> tuple[Array, Array, float]:
     """Feet (6, 3) in the world, heads (6, 3) on the platform, and its height at the start [m]: heads stand in pairs."""
     angles = np.arange(6) * math.pi / 3
     near = angles + np.where(np.arange(6) % 2 == 0, 1, -1) * math.radians(20)
@@ -79,14 +82,14 @@ _SWING = Play(
 )  # fmt: skip
 
 
-def _legs(p) -> Any:
+def _legs(p: Played) -> Array:
     """Lengths of the legs (F, 6) by the pose of the platform [m]."""
     feet, heads, _ = hexapod_ends()
     ends = p.position("top")[:, None] + np.einsum("fij,kj->fki", p.axes("top"), heads)
     return np.linalg.norm(ends - feet, axis=2)
 
 
-def _strokes(p, apart: float) -> Any:
+def _strokes(p: Played, apart: float) -> Array:
     """Target lengths of the legs (F, 6) [m]."""
     phases = apart * np.arange(6)
     return LEG + 0.2 * (np.sin(math.pi * p.t[:, None] + phases) - np.sin(phases))

@@ -6,14 +6,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...collision.poses import Array, rotation_matrix
 from ..spec import SceneSpec
 from .facts import ChainPlay, Entry, Fact, Play
-from .playing_chains import play_chain
+from .playing_chains import PlayedChain, play_chain
+
+if TYPE_CHECKING:
+    from ...integrators.rollout import Rollout
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class Played:
     spec: SceneSpec
     model: Any
     state: Any
-    result: Any
+    result: Rollout
 
     @cached_property
     def t(self) -> Array:
@@ -170,7 +174,7 @@ def _grave(code: int) -> int:
     return code if Code(code).grave else 0
 
 
-def play(entry: Entry, way: Play | ChainPlay, dtype: Any = None) -> Any:
+def play(entry: Entry, way: Play | ChainPlay, dtype: DTypeLike | None = None) -> Any:
     """Build, compile and run a scene; its code says whether the run is well. Returns a Played, or a PlayedChain."""
     if isinstance(way, ChainPlay):
         return play_chain(entry, way, dtype)
@@ -190,7 +194,7 @@ class Checked(NamedTuple):
     failure: str
 
 
-def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
+def outcomes(entry: Entry, dtype: DTypeLike | None = None) -> Iterator[Checked]:
     """Play a scene in all its ways, one after another."""
     from ...engine.results import MESSAGES, OK, Code
 
@@ -202,7 +206,7 @@ def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
         yield Checked(way, found, "" if code == OK else MESSAGES[Code(code)])
 
 
-def _measure(fact: Fact, played: Any) -> float:
+def _measure(fact: Fact, played: Played | PlayedChain) -> float:
     try:
         return float(fact.measure(played))
     except (IndexError, ValueError):  # an impact that did not occur

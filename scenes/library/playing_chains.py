@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...collision.poses import Array
 from ..chains.spec import ChainSpec
 from .facts import ChainPlay, Entry
+
+if TYPE_CHECKING:
+    from ...engine.planar.model import Chain, ChainState
+    from ...integrators.planar.rollout import ChainRollout
 
 
 @dataclass(frozen=True)
@@ -18,9 +23,9 @@ class PlayedChain:
     """A played chain, F frames, for facts: numpy arrays."""
 
     spec: ChainSpec
-    model: Any
-    state: Any
-    result: Any
+    model: Chain
+    state: ChainState
+    result: ChainRollout
 
     @cached_property
     def x(self) -> Array:
@@ -53,7 +58,7 @@ class PlayedChain:
         return np.asarray(getattr(self.result.events, name))[: int(self.result.events.count)]
 
 
-def play_chain(entry: Entry, way: ChainPlay, dtype: Any = None) -> PlayedChain:
+def play_chain(entry: Entry, way: ChainPlay, dtype: DTypeLike | None = None) -> PlayedChain:
     """Build, compile and run a chain; its code says whether the run is well."""
     from ...integrators.planar.rollout import chain_rollout
     from ..compile import compile_scene

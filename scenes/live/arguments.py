@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...integrators.options import OptionKeywords, Options
 from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..wording import brief
 
+T = TypeVar("T")
 SHORTEST = 1e-12  # [s] far below the resolution of a clock in double precision after a minute
 LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; a longer one may have been meant in milliseconds
 LARGEST = 2**31 - 1  # largest whole number, which programs hold in 32 bits
@@ -22,7 +23,7 @@ LISTED = 8  # names in a message
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # defaults of a frame
 
 
-def numbers(name: str, value: Any, length: int) -> Array:
+def numbers(name: str, value: object, length: int) -> Array:
     """Numbers (length,) of no more than MOST, a copy; a single one may be a plain number."""
     array = _reals(value)
     if array is not None and array.shape == () and length == 1:
@@ -32,7 +33,7 @@ def numbers(name: str, value: Any, length: int) -> Array:
     return array
 
 
-def vectors(name: str, value: Any) -> Array:
+def vectors(name: str, value: object) -> Array:
     """Finite vectors (R, 3), from one vector, from many, or from none."""
     array = _reals(value)
     fits = array is not None and (array.shape[-1:] == (3,) or array.shape == (0,))
@@ -41,7 +42,7 @@ def vectors(name: str, value: Any) -> Array:
     return array.reshape(-1, 3)
 
 
-def direction(name: str, value: Any) -> Array:
+def direction(name: str, value: object) -> Array:
     """A vector (3,) that is not 0."""
     array = numbers(name, value, 3)
     if not array.any():
@@ -49,7 +50,7 @@ def direction(name: str, value: Any) -> Array:
     return array
 
 
-def quaternion(name: str, value: Any) -> Array:
+def quaternion(name: str, value: object) -> Array:
     """Unit quaternion (4,), from one of about length 1."""
     array = numbers(name, value, 4)
     length = np.linalg.norm(array)
@@ -58,7 +59,7 @@ def quaternion(name: str, value: Any) -> Array:
     return array / length
 
 
-def seconds(name: str, value: Any) -> float:
+def seconds(name: str, value: object) -> float:
     """A length of time."""
     array = _reals(value)
     if array is None or array.shape != () or not SHORTEST <= array <= LONGEST:
@@ -66,7 +67,7 @@ def seconds(name: str, value: Any) -> float:
     return float(array)
 
 
-def fraction(name: str, value: Any) -> float:
+def fraction(name: str, value: object) -> float:
     """A number from 0 to 1."""
     array = _reals(value)
     if array is None or array.shape != () or not 0 <= array <= 1:
@@ -74,7 +75,7 @@ def fraction(name: str, value: Any) -> float:
     return float(array)
 
 
-def metres(name: str, value: Any) -> float:
+def metres(name: str, value: object) -> float:
     """A distance, infinite if it is more than MOST."""
     array = _reals(value)
     if array is None or array.shape != () or not array >= 0:
@@ -82,7 +83,7 @@ def metres(name: str, value: Any) -> float:
     return float(array) if array <= MOST else np.inf
 
 
-def speed(name: str, value: Any) -> float:
+def speed(name: str, value: object) -> float:
     """0 or more [m/s]."""
     array = _reals(value)
     if array is None or array.shape != () or not 0 <= array < np.inf:
@@ -98,19 +99,19 @@ def count(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def room(name: str, value: Any) -> int | None:
+def room(name: str, value: object) -> int | None:
     """A capacity; None: the default."""
     return None if value is None else count(name, value, 1)
 
 
-def function(name: str, value: Any, of: str) -> Any:
+def function(name: str, value: T, of: str) -> T:
     """A function.  of: its arguments, for the message."""
     if not callable(value):
         raise TypeError(f"{name} is {brief(value)}; it must be a function of {of}")
     return value
 
 
-def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+def one_of(name: str, value: object, known: Iterable[str]) -> str:
     """One of the known names."""
     known = list(known)
     if isinstance(value, str) and value in known:
@@ -121,13 +122,13 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
     raise _wrong(name, value, (f"one of {list_names}" if known else "one of none: there are none") + fix)
 
 
-def names(name: str, value: Any, known: Iterable[str]) -> set[str]:
+def names(name: str, value: object, known: Iterable[str]) -> set[str]:
     """Some of the known names, in a list or another sequence."""
     known = list(known)
     return {one_of(f"a name in {name}", item, known) for item in _items(name, value, "names, such as ['ball']")}
 
 
-def shape(name: str, value: Any) -> Shape:
+def shape(name: str, value: object) -> Shape:
     """A shape with a valid pose; its sizes are checked when it is compiled."""
     if not isinstance(value, Shape):
         raise _wrong(name, value, "a shape, such as carom.Sphere(0.1)")
@@ -136,7 +137,7 @@ def shape(name: str, value: Any) -> Shape:
     return value
 
 
-def shapes(name: str, value: Any) -> list[Shape]:
+def shapes(name: str, value: object) -> list[Shape]:
     """Shapes in a list or another sequence."""
     return [shape(f"a shape in {name}", x) for x in _items(name, value, "shapes, such as [carom.Sphere(0.1)]")]
 
@@ -155,7 +156,7 @@ def options_of_frames(dt: float, options: Options | None, keywords: OptionKeywor
     )
 
 
-def _reals(value: Any) -> Array | None:
+def _reals(value: object) -> Array | None:
     """A copy in float64 of real numbers of any shape; None for anything else: bools, texts, complex numbers, objects,
     or whole numbers too large for an array."""
     try:
@@ -174,5 +175,5 @@ def _items(name: str, value: Any, of: str) -> list[Any]:
     raise _wrong(name, value, f"a list of {of}")
 
 
-def _wrong(name: str, value: Any, must: str) -> ValueError:
+def _wrong(name: str, value: object, must: str) -> ValueError:
     return ValueError(f"{name} is {brief(value)}; it must be {must}")

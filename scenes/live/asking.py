@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass, replace
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -47,9 +47,11 @@ class Questions:
     def __init__(self, scene: SceneSpec, model: Model, bodies: Bodies) -> None:
         self._scene, self._model, self._bodies = scene, model, bodies
         self._owners = np.array(bodies.owners, str)
-        self._probed: dict[Any, Model] = {}
+        self._probed: dict[str | Shape, Model] = {}
 
-    def rays(self, q: Any, origins: Array, directions: Array, most: float, hidden: Set[str], among: Array) -> RayHits:
+    def rays(
+        self, q: Array | jax.Array, origins: Array, directions: Array, most: float, hidden: Set[str], among: Array
+    ) -> RayHits:
         """Cast rays as `cast_rays` does, with numpy arrays (R, ...), from origins and directions (R, 3) or (1, 3).
         hidden: names of ignored bodies.  among: (ns,) bool, shapes that rays can hit."""
         if hidden:
@@ -65,7 +67,7 @@ class Questions:
             parts.append(self._cast(q, a, b, most, among))
         return RayHits._make(np.concatenate(x)[: len(o)] for x in zip(*parts, strict=True))
 
-    def _cast(self, q: Any, o: Array, d: Array, most: float, among: Array) -> RayHits:
+    def _cast(self, q: Array | jax.Array, o: Array, d: Array, most: float, among: Array) -> RayHits:
         return cast_rays.straight(self._model, q, o, d, max_distance=np.asarray(most, q.dtype), among=among)
 
     def hit(self, hits: RayHits, k: int) -> Hit | None:
@@ -77,7 +79,14 @@ class Questions:
         return Hit(self._bodies.owners[shape], shape, float(hits.distance[k]), point, normal)
 
     def overlaps(
-        self, q: Any, shape: Shape, position: Array, quaternion: Array, within: float, hidden: Set[str], among: Array
+        self,
+        q: Array | jax.Array,
+        shape: Shape,
+        position: Array,
+        quaternion: Array,
+        within: float,
+        hidden: Set[str],
+        among: Array,
     ) -> list[str]:
         """Names of bodies at most `within` [m] from the shape, the nearest first, equally near ones by row.
 
@@ -123,7 +132,7 @@ class Questions:
 
 
 @native_jit
-def near_probe(model: Model, q: Any, own: Any, position: Any, quaternion: Any) -> Proximities:
+def near_probe(model: Model, q: jax.Array, own: jax.Array, position: jax.Array, quaternion: jax.Array) -> Proximities:
     """All pairs of a model whose last body is a probe, which is left out of q.
 
     own: (7,) its pose in the probe's frame: position (3,) [m], quaternion (4,).  position, quaternion: the frame's."""

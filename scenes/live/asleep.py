@@ -73,7 +73,7 @@ def pushed_trees(topology: Topology, wrenches: Array) -> Array:
     return _any(trees.of_link[:-1], wrenches.any(1), trees.n)
 
 
-def sound(island: Any) -> bool:
+def sound(island: Array) -> bool:
     """Return whether whole numbers (T,) are a valid assignment of islands."""
     if ((island < -1) | (island >= len(island))).any():
         return False

@@ -5,8 +5,6 @@ They are programs, so that an exported world (`scenes/export/`) does the same to
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,7 +15,7 @@ from ...engine.model import Model
 from ...engine.native.surface import native_jit
 
 
-def centre(model: Model, rotation: Mat3, link: Any) -> Vec3:
+def centre(model: Model, rotation: Mat3, link: Array | np.ndarray) -> Vec3:
     """Vector from a link's origin to its centre of mass, world axes [m]."""
     return rotation @ Vec3.of(model.com[link])
 
@@ -27,12 +25,12 @@ def with_push(
     model: Model,
     poses: Array,
     wrenches: Array,
-    link: Any,
+    link: Array,
     force: Array,
     torque: Array,
     point: Array,
-    at_centre: Any,
-    own: Any,
+    at_centre: Array,
+    own: Array,
 ) -> Array:
     """Wrenches on links with a push on one of them added.
 
@@ -52,7 +50,7 @@ def with_push(
 
 @native_jit
 def put_there(
-    model: Model, link: Any, position: Array, quaternion: Array, linear: Array, angular: Array
+    model: Model, link: Array, position: Array, quaternion: Array, linear: Array, angular: Array
 ) -> tuple[Array, Array]:
     """Coordinates (7,) and velocities (6,) of a free body.
 
@@ -66,14 +64,14 @@ def put_there(
     return q, jnp.stack([*w.xyz, *v.xyz])
 
 
-def leaves_plane(off: Any) -> Any:
+def leaves_plane(off: Array) -> Array:
     """Return whether the deviations of `put_in_plane` are more than rounding, () bool."""
     return (off > float(np.finfo(off.dtype).eps) ** 0.5).any()
 
 
 @native_jit
 def put_in_plane(
-    model: Model, link: Any, position: Array, quaternion: Array, linear: Array, angular: Array
+    model: Model, link: Array, position: Array, quaternion: Array, linear: Array, angular: Array
 ) -> tuple[Array, Array, Array]:
     """Coordinates (3,) and velocities (3,) of a body on a planar joint of the world, and the arguments' deviations
     from its plane (4,): position [m], attitude (the sine of half the angle), the two velocities [m/s, rad/s].
@@ -97,5 +95,5 @@ def put_in_plane(
     return q, jnp.stack([spin, v.dot(x), v.dot(y)]), off
 
 
-def _either(which: Any, yes: Vec3, no: Vec3) -> Vec3:
+def _either(which: Array, yes: Vec3, no: Vec3) -> Vec3:
     return Vec3(*(jnp.where(which, x, y) for x, y in zip(yes.xyz, no.xyz, strict=True)))

@@ -5,7 +5,8 @@ Numbers of the model change, never its topology, so nothing is compiled. Changes
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ import numpy as np
 from ...collision.poses import Array
 from ...contact.held_joints import lock_held_joints
 from ...engine.algebra.rotation import Quat
-from ...engine.algebra.vec3 import Vec3
+from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.loops.projection import project
 from ...engine.loops.wrenches import loop_wrenches
 from ...engine.model import Model
@@ -66,7 +67,7 @@ class Changes:
 
     # -- materials -------------------------------------------------------------------------------------------
 
-    def material(self, body: str, given: dict[str, Any]) -> None:
+    def material(self, body: str, given: Mapping[str, float | None]) -> None:
         """Set numbers of all shapes of a body; None leaves one unchanged."""
         mine = self._owners == body
         self._replace(
@@ -76,7 +77,7 @@ class Changes:
             }
         )
 
-    def pair_material(self, a: str, b: str, given: dict[str, Any]) -> None:
+    def pair_material(self, a: str, b: str, given: Mapping[str, float | None]) -> None:
         """Set numbers of all pairs of two bodies."""
         mine = self._between(a, b)
         if not mine.any():
@@ -127,7 +128,7 @@ class Changes:
                 f"{call}: the pairs of this world are fixed: give SceneBuilder, or the file, filtering=True"
             )
 
-    def _touches(self, active: Any) -> Array:
+    def _touches(self, active: Array | jax.Array) -> Array:
         """Array (np,), 1 for pairs that may touch."""
         i, j = self._pairs.T
         touches = meet(self._layers[:, 0], self._layers[:, 1], i, j)
@@ -186,14 +187,14 @@ class Changes:
         """Cut a joint."""
         self._switch(self.number(joint), False, {})
 
-    def _switch(self, k: int, holds: bool, changes: dict[str, Any]) -> None:
+    def _switch(self, k: int, holds: bool, changes: dict[str, Array]) -> None:
         active = np.array(self.model.loop_active)
         active[k] = holds
         if self.model.topology.filtered:
             changes = changes | {"pair_touches": self._touches(active)}
         self._replace(changes | {"loop_active": active})
 
-    def _replace(self, changes: dict[str, Any]) -> None:
+    def _replace(self, changes: Mapping[str, Array]) -> None:
         """Change numbers of the model; equal ones change nothing, so that a game may set them in every frame without
         waking bodies."""
         old, kind = self.model, self.model.mass.dtype
@@ -210,20 +211,20 @@ class Ends(NamedTuple):
     reach: () distance of the joint from the centres of mass of free bodies that it holds, in their radii of gyration.
     """
 
-    position: Any
-    quaternion: Any
-    course: Any
-    length: Any
-    reach: Any
+    position: jax.Array
+    quaternion: jax.Array
+    course: jax.Array
+    length: jax.Array
+    reach: jax.Array
 
     @property
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, jax.Array]:
         """Changed numbers of the model."""
         return {"loop_position": self.position, "loop_quaternion": self.quaternion, "loop_course": self.course}
 
 
 @native_jit
-def attach_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given: Any) -> Ends:
+def attach_ends(model: Model, poses: jax.Array, k: jax.Array, point: jax.Array, given: jax.Array) -> Ends:
     """Join loop k at the present poses of its links.
 
     poses: (nl, 7) x y z of the origin [m], w x y z.  point: (3,) position in the world [m], if `given`,
@@ -280,7 +281,9 @@ def velocities_after_attaching(model: Model, q: jax.Array, v: jax.Array, t: jax.
     return project(model, q, v, t)
 
 
-def surface_twist(at: Any, linear: Any, angular: Any, origin: Any) -> tuple[Any, ...]:
+def surface_twist(
+    at: Array | jax.Array, linear: Array | jax.Array, angular: Array | jax.Array, origin: Array | jax.Array
+) -> tuple[Scalar, ...]:
     """Six columns, angular [rad/s] and linear [m/s], of the surfaces of shapes at `at` (ns, 3), by the velocities of
     their static at its origin; linear, angular, origin: (3,)."""
     w = Vec3.of(angular)
@@ -306,5 +309,5 @@ def _layers(model: Model) -> Array:
     return np.array(model.topology.shape_layers, np.uint32).reshape(-1, 2)
 
 
-def _check_material(call: str, given: dict[str, Any]) -> dict[str, Any]:
+def _check_material(call: str, given: Mapping[str, float | None]) -> dict[str, Array]:
     return {name: CHECKS[name](call, name, value) for name, value in given.items() if value is not None}

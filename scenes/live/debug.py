@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from ...collision.plain import Numbers
 from ...collision.poses import Array, rotation_from_z, rotation_matrix
 from ...engine.model import Model
 from ...engine.shaped import Float
@@ -134,6 +135,6 @@ def _edges(mesh: RenderMesh) -> Array:
     return np.unique(np.where(backward[..., None], ends[:, ::-1], ends), axis=0)
 
 
-def _transform(ends: Array, position: Any, quaternion: Any) -> Array:
+def _transform(ends: Array, position: Numbers, quaternion: Numbers) -> Array:
     """Lines (n, 2, 3) in the axes in which their frame has this pose."""
     return np.asarray(ends) @ rotation_matrix(np.asarray(quaternion, float)).T + np.asarray(position, float)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
+from ...collision.poses import Array
 from ...engine.dynamics.trees import trees_of
+from ...integrators.frame import Frame
 from .touching import Bodies
 
 MOST = 3  # pairs that are named
 SAME = 1e-9  # [s] impacts closer in time are one instant
 
 
-def explain_frame(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) -> str:
+def explain_frame(bodies: Bodies, frame: Frame, dt: float, took: float, waiting: int) -> str:
     """Explain a frame.  frame: the last one, with arrays of numpy.  dt: its length, took: its computation [s].
     waiting: number of spare bodies."""
     hits, trees = frame.impacts, trees_of(bodies.topology)
@@ -48,7 +49,7 @@ def explain_frame(bodies: Bodies, frame: Any, dt: float, took: float, waiting: i
     return "\n".join(lines)
 
 
-def _busiest_bodies(bodies: Bodies, pairs: Any) -> str:
+def _busiest_bodies(bodies: Bodies, pairs: Array) -> str:
     """Names of the bodies that occur most among these rows of `topology.pairs`."""
     couples, couple_of, _ = bodies.couples
     most = Counter(couple_of[pairs].tolist()).most_common()

@@ -19,7 +19,7 @@ from ...collision.shapes import ALL_LAYERS, Shape
 from ...engine import results
 from ...engine.shaped import Float
 from ...engine.state import State
-from ...integrators.frame import Frame
+from ...integrators.frame import Frame, Touching
 from ...integrators.options import OptionKeywords, Options
 from ...integrators.snapshots import state_hash
 from ..builder import SceneBuilder
@@ -91,13 +91,13 @@ class SteppedWorld:
         self._larger: Future[SteppedWorld] | None = None
         self.model = self._parts.model
         self._changes = Changes(self._parts.spec, self.model, self._parts.bodies)
-        self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
+        self._callbacks: list[tuple[Callable[[Contact], object], str | None]] = []
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
         self._coming: Future[ComputedFrame] | None = None
         self._took, self._wires = 0.0, None
         self._last: Last | None = None
-        self._last_carried: Any = None  # of the frame of `_contacts`
+        self._last_carried: Touching | None = None  # of the frame of `_contacts`
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
         self._is_warm = warm
@@ -148,7 +148,7 @@ class SteppedWorld:
 
         return compute
 
-    def _commands(self, dt: Any) -> Array:
+    def _commands(self, dt: np.floating) -> Array:
         """Commands (nv,) to the motors for a frame of dt [s]; motors of `move_joint` stop afterwards."""
         motors = self._motors.astype(self.state.q.dtype)
         for link, q in self._targets.items():
@@ -309,7 +309,7 @@ class SteppedWorld:
         """Contacts of the last frame, one record per pair of bodies; none after a change of the state by hand."""
         return [] if self._contacts is None else list(self._contacts())
 
-    def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
+    def on_contact(self, callback: Callable[[Contact], object], body: str | None = None) -> None:
         """Call `callback` for every contact of later frames, or for those of one body, at the end of `step`."""
         function = arguments.function("callback", callback, "a Contact")
         self._callbacks.append(

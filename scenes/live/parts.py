@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...integrators.options import Options
 from ...integrators.rules import Rules
@@ -32,7 +32,7 @@ class Parts:
         self,
         scene: SceneSpec,
         pools: Sequence[Pool],
-        dtype: Any,
+        dtype: DTypeLike | None,
         options: Options,
         budget: float | None,
         sleep_speed: float,

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import combinations, count, product
 from typing import Any
 
+import jax
 import numpy as np
 
 from ...collision.poses import Array, rotation_matrix
@@ -67,7 +68,7 @@ class Spares:
     def _parked(self) -> Array:
         return self.parked[self.coordinates]
 
-    def links_waiting(self, q: Any) -> Array:
+    def links_waiting(self, q: Array | jax.Array) -> Array:
         """The links of the parked bodies."""
         return self.owned[self.waiting(q), 0]
 

@@ -42,8 +42,8 @@ class Saved(NamedTuple):
     v: Any
     t: Any
     behind: float
-    island: Any
-    motors: Any
+    island: Array
+    motors: Array
 
 
 def pack(saved: Saved, fingerprint: str) -> bytes:

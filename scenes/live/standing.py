@@ -5,8 +5,9 @@ It stores only q, v, t and the sleep; q tells which spare bodies wait. Arrays ar
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +29,8 @@ from .asleep import Asleep
 from .by_hand import leaves_plane, put_in_plane, put_there, with_push
 from .pool import PoolError, Spares
 from .saves import TURNING
+
+T = TypeVar("T", bound=Iterable[Any])
 
 
 class LinkStates(NamedTuple):
@@ -52,7 +55,7 @@ def link_states(model: Model, q: jax.Array, v: jax.Array) -> LinkStates:
     return LinkStates(*(jnp.stack(row, -1) for row in rows))
 
 
-def _read_only(arrays: Any) -> Any:
+def _read_only(arrays: T) -> T:
     """Mark arrays as read-only."""
     for array in arrays:
         array.setflags(write=False)

@@ -56,8 +56,8 @@ class Stepper:
         self._pace, self._compiled = None if budget is None else Pace(budget), set[Rules]()
         self._sleeps = None if follows_time(model) else sleep_speed
         self._asleep: tuple[list[bytes], Frame, LinkStates] | None = None
-        self._resting_rows: dict[bytes, Any] = {}
-        self._parked_trees: dict[bytes, Any] = {}  # by the bodies that wait now
+        self._resting_rows: dict[bytes, tuple[Array, ...]] = {}
+        self._parked_trees: dict[bytes, tuple[Array, Array | None]] = {}  # by the bodies that wait now
         trees, self._shared = trees_of(model.topology), spares.shares_trees(model.topology)
         self._tree_of_q = np.repeat(trees.of_link[:-1], np.diff(model.topology.q_start))
         self._tree_of_v = trees.of_dof
@@ -160,7 +160,7 @@ class Stepper:
         after[parked] = -1
         return done._replace(island=after), there
 
-    def _find_parked(self, q: Any) -> tuple[Array, Array | None]:
+    def _find_parked(self, q: Array | jax.Array) -> tuple[Array, Array | None]:
         """Trees of which all links are parked; and the links that wait in others (nl,) bool, if there can be any."""
         key = self._spares.waiting(q).tobytes()
         if key not in self._parked_trees:
@@ -171,7 +171,7 @@ class Stepper:
             self._parked_trees = {key: (parked, waits & ~np.isin(of_link, parked) if self._shared else None)}
         return self._parked_trees[key]
 
-    def _attempt(self, numbers: Any) -> tuple[Frame, LinkStates]:
+    def _attempt(self, numbers: tuple[Any, ...]) -> tuple[Frame, LinkStates]:
         static = self._rules, self._max_events, self._sleeps
         return split_results(_advance.straight(static, *numbers))
 
@@ -179,13 +179,13 @@ class Stepper:
     def _outcome(frame: Frame) -> tuple[int, int, int]:
         return int(frame.code), int(frame.contacts), int(frame.pairs)
 
-    def response(self, q: Any, wrenches: Array) -> Array:
+    def response(self, q: Array | jax.Array, wrenches: Array) -> Array:
         """Change of the velocities (nv,) by impulsive wrenches on links (nl, 6) [N m s, N s], all at once."""
         return velocity_changes.straight(self._model, q, wrenches.astype(self._dtype))
 
 
 @native
-def _advance(static: Any, given: Packed | Model, *others: Any) -> JoinedResults:
+def _advance(static: tuple[Rules, int, float | None], given: Packed | Model, *others: Any) -> JoinedResults:
     return join_results(advance_frame(static, unpack_model(given), *others))
 
 
@@ -193,13 +193,13 @@ def advance_frame(
     static: Any,
     model: Model,
     state: State,
-    island: Any,
-    quiet: Any,
-    waits: Any,
-    wrenches: Any,
-    motors: Any,
-    dt: Any,
-    *bounds: Any,
+    island: jax.Array,
+    quiet: jax.Array,
+    waits: jax.Array | None,
+    wrenches: jax.Array,
+    motors: jax.Array,
+    dt: jax.Array,
+    *bounds: jax.Array,
 ) -> tuple[Frame, LinkStates]:
     """A frame, see `integrators/frame.py`, and the poses and velocities of all links at its end.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ...collision.poses import Array
 from ...engine.shaped import Float
 from ...engine.topology import Topology
+from ...integrators.frame import Frame
 from ..owners import shape_owners
 from ..spec import SceneSpec
 
@@ -77,7 +77,7 @@ class SleepingContacts:
     here: Array
 
 
-def contacts_of(bodies: Bodies, frame: Any, asleep: SleepingContacts) -> list[Contact]:
+def contacts_of(bodies: Bodies, frame: Frame, asleep: SleepingContacts) -> list[Contact]:
     """Contacts of a `integrators.frame.Frame` with arrays of numpy, ordered by the bodies' names."""
     couples, couple_of, side = bodies.couples
     hits = frame.impacts

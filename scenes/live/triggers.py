@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
+import jax
 import numpy as np
 
+from ...collision.poses import Array
 from ...collision.shapes import Shape
 from ...engine.algebra.rotation import Quat
-from ...engine.algebra.vec3 import Vec3
+from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.shaped import Float
 
-Callback = Callable[[str], Any]
+Callback = Callable[[str], object]
 Inside = tuple[str, ...]
 
 
@@ -46,7 +47,7 @@ class Trigger:
         return came, went
 
 
-def compose_poses(pose: Any, body: Any) -> tuple[Any, ...]:
+def compose_poses(pose: Array | jax.Array, body: Array | jax.Array) -> tuple[Scalar, ...]:
     """Compose poses (7,): `pose` of a frame in the axes of a body, and `body` of that body in the world.
 
     Return the frame's pose in the world, seven numbers."""

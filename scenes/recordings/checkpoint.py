@@ -61,7 +61,7 @@ def load_checkpoint(path: str | PathLike[str], like: T) -> T:
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
-def _restore(path: str, name: str, x: np.ndarray, like: Any, kind: str | None) -> Any:
+def _restore(path: str, name: str, x: np.ndarray, like: Any, kind: str | None) -> jax.Array:
     made = jax.random.wrap_key_data(jax.numpy.asarray(x), impl=kind) if kind else jax.numpy.asarray(x)
     like = like if hasattr(like, "dtype") else jax.numpy.asarray(like)
     if (made.shape, made.dtype) != (like.shape, like.dtype):

@@ -50,7 +50,7 @@ def check_keywords(keywords: Mapping[str, Any], chain: bool) -> None:
         check_times(keywords["duration"], **given)
 
 
-def _check_drive(name: str, value: Any, by_name: bool) -> None:
+def _check_drive(name: str, value: object, by_name: bool) -> None:
     """Check control or forces: numbers, or the record of a function.  by_name: whether numbers by name are allowed."""
     if isinstance(value, dict) and isinstance(value.get("function"), str):
         return

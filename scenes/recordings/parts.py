@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...integrators.recording import Events
 from .recording import Recording, plain_stats, trim_log
+
+if TYPE_CHECKING:
+    from ...integrators.rollout import Rollout
 
 TOTALS = ("ticks", "rollbacks", "impacts", "resting", "windows")
 MOST = ("max_penetration", "contacts", "pairs")
@@ -31,7 +34,7 @@ class Part:
         return Part(*(getattr(recording, f.name) for f in fields(Part)))
 
     @staticmethod
-    def after(result: Any) -> Part:
+    def after(result: Rollout) -> Part:
         """The part of a rollout that continues the part before: its first frame is known already."""
         t, q, v = (np.asarray(x) for x in (result.t, result.q, result.v))
         events, code = trim_log(result.events), np.asarray(result.code)

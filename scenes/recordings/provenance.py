@@ -8,15 +8,15 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 # two runs agree bit by bit only if these do
 DECISIVE = ("carom", "jax", "jaxlib", "numpy", "platform", "device", "devices", "dtype", "xla_flags")
 
 
-def provenance(dtype: Any) -> dict[str, str]:
+def provenance(dtype: DTypeLike) -> dict[str, str]:
     """Provenance of a run of this process in this dtype; times are UTC."""
     import jax
     import jaxlib

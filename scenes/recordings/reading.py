@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..owners import shape_owners
 from .recording import Recording
+
+if TYPE_CHECKING:
+    import jax
+
+    from ...engine.model import Model
 
 Array = np.ndarray
 LIMIT = "limit"  # the name of the other body at a joint's limit
@@ -64,7 +70,7 @@ class Reading:
         return len(self.t)
 
     @cached_property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """The scene's model with the varied parameters; its numbers are those of the run, in double precision."""
         import jax
         import jax.numpy as jnp
@@ -76,7 +82,7 @@ class Reading:
             model = model.replace(**{name: jnp.asarray(x) for name, x in self.recording.varied.items()})
             return jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), model)
 
-    def evaluate(self, function: Any, *arguments: Any) -> Any:
+    def evaluate(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Compute function(model, *arguments), with arrays (L, F, ...) in and out, in double precision."""
         import jax
 
@@ -89,7 +95,7 @@ class Reading:
         """Centres of mass of the links (L, F, links, 3) at coordinates (L, F, nq), in the world [m]."""
         from ...engine.dynamics.kinematics import fk
 
-        def of(model: Any, q: Any) -> Any:
+        def of(model: Model, q: jax.Array) -> jax.Array:
             poses = fk(model, q)
             return poses.position + (poses.rotation @ model.com[..., None])[..., 0]
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...engine.display import Row, display_as
 from ...engine.shaped import Float, Int
 from ...integrators.recording import Events
 from ..spec import SceneSpec
+
+if TYPE_CHECKING:
+    from ...engine.model import Model
+    from ...integrators.rollout import Rollout
 
 NOT_KEPT = ("throw", "devices", "chunk", "options")  # keywords of a rollout that affect neither motion nor events
 
@@ -54,12 +59,12 @@ class Recording:
     @staticmethod
     def of(
         scene: SceneSpec,
-        result: Any,
+        result: Rollout,
         *,
         title: str,
         keywords: Mapping[str, Any],
-        varied: Mapping[str, Any] | None = None,
-        model: Any = None,
+        varied: Mapping[str, ArrayLike] | None = None,
+        model: Model | None = None,
     ) -> Recording:
         """The recording of a scene's `result = carom.rollout(model, state, **keywords)`.
 
@@ -102,7 +107,7 @@ class Recording:
         return replace(self, **arrays, events=Events(**events), stats=stats, varied=varied, model_hash="")
 
 
-def plain_stats(result: Any) -> dict[str, np.ndarray]:
+def plain_stats(result: Rollout) -> dict[str, np.ndarray]:
     """Statistics of a rollout, by name."""
     return {f.name: np.asarray(getattr(result.stats, f.name)) for f in fields(result.stats)}
 

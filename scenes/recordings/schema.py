@@ -67,7 +67,7 @@ def recording_of(path: str | PathLike[str], head: Mapping[str, np.ndarray], part
     )  # fmt: skip
 
 
-def check_arrays(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any], dict[str, Any]]:
+def check_arrays(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any], dict[str, str]]:
     """Check that a file's arrays fit together, and return its keywords and provenance; raises ValueError."""
     t, q, v, code = part.t, part.q, part.v, part.code
     lanes, columns = t.shape[:-1], {name: np.asarray(getattr(part.events, name)) for name in EVENT_COLUMNS}
@@ -120,7 +120,7 @@ def _arrays_under(arrays: Mapping[str, np.ndarray], prefix: str) -> Arrays:
     return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Values that JSON does not have: arrays become lists, functions their names, since they cannot be saved."""
     if callable(value):
         return {"function": getattr(value, "__qualname__", repr(value))}

@@ -6,9 +6,11 @@ import contextlib
 import errno
 import os
 import time
+from collections.abc import Iterator
+from io import FileIO
 from os import PathLike
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from .file import archive, link_arrays, read_recording, write_recording
 from .parts import Part, concatenate_parts
 from .recording import Recording
 from .schema import head_arrays
+
+if TYPE_CHECKING:
+    from ...integrators.rollout import Rollout
 
 PERIOD = 2.0  # [s] between flushes
 SHARE = 50  # flushes may take 1/SHARE of the time
@@ -45,7 +50,7 @@ class RecordingWriter:
         self._flushed, self._took = time.monotonic(), time.monotonic() - started
         self._last_t = float(np.nanmax(first.t))
 
-    def append(self, result: Any) -> None:
+    def append(self, result: Rollout) -> None:
         """Append the next piece: a rollout that began at the end of the one before."""
         self._pending.append(Part.after(result))
         since = time.monotonic() - self._flushed
@@ -94,7 +99,7 @@ class RecordingWriter:
             self.close(complete=kind is None)
 
     @contextlib.contextmanager
-    def _room_or_words(self, left: str) -> Any:
+    def _room_or_words(self, left: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -103,7 +108,7 @@ class RecordingWriter:
             raise OSError(error.errno, f"cannot write {self.path}: {words}; {left}") from None
 
 
-def _write_all(file: Any, content: bytes) -> None:
+def _write_all(file: FileIO, content: bytes) -> None:
     """Write all bytes: an unbuffered file may accept only a part of them, as on a disk that is nearly full."""
     view = memoryview(content)
     while view:

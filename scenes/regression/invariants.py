@@ -9,13 +9,19 @@ solver in double precision are some 1e-12 of these; in single precision the defa
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...collision.poses import Array
 from ..recordings.reading import LIMIT, ImpactTable, Reading
 from ..recordings.recording import Recording
 from .finding import Finding
+
+if TYPE_CHECKING:
+    import jax
+
+    from ...engine.model import Model
 
 TINY = np.finfo(float).tiny
 FLOAT64, FLOAT32 = 1e-9, 1e-4
@@ -69,7 +75,7 @@ def momentum_kept(
     return Finding("momentum is kept", off.max(), allowed, "of the largest momentum", _frame(reading, off))
 
 
-def _momenta(reading: Reading) -> tuple[Any, Any, float, float]:
+def _momenta(reading: Reading) -> tuple[Array, Array, float, float]:
     """Linear momentum less the weight's part, angular about the centre of mass (L, F, 3); and their scales."""
     import jax.numpy as jnp
 
@@ -77,7 +83,7 @@ def _momenta(reading: Reading) -> tuple[Any, Any, float, float]:
     from ...engine.dynamics.kinematics import fk
     from ...engine.state import State
 
-    def of(model: Any, q: Any, v: Any, t: Any) -> Any:
+    def of(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, ...]:
         poses, found = fk(model, q), momentum(model, State(q, v, t))
         middles = poses.position + (poses.rotation @ model.com[..., None])[..., 0]
         mass = model.mass.sum(-1)[..., None]

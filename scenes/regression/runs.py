@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import DTypeLike
+
 from ..chains.spec import refuse_chain
 from ..library.registry import SCENES
 from ..recordings.recording import Recording
@@ -11,7 +13,7 @@ from ..sources import load
 from ..spec import SceneSpec
 
 
-def record_run(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any) -> Recording:
+def record_run(scene: Any, *, title: str = "", dtype: DTypeLike | None = None, **keywords: Any) -> Recording:
     """Run a scene, and return the recording.
 
     scene: a SceneSpec, a SceneBuilder, or an argument of `carom.load`.  title: a name for people.

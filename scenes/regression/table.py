@@ -46,7 +46,7 @@ class Table:
         Path(path).write_text(text.getvalue(), "utf-8")
 
 
-def _text(x: Any) -> str:
+def _text(x: object) -> str:
     if x is None:
         return ""
     if isinstance(x, float):

@@ -6,8 +6,8 @@ Links without shapes are drawn as the box that has their mass and inertia, on a 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...engine.model import Model
 from ..compiling.geometry import Geometry
 from ..compiling.order import label_of, sort_links
 from ..compiling.shape_rows import ShapeRow, shape_rows
-from ..spec import SceneSpec
+from ..spec import BodySpec, LinkSpec, SceneSpec
 from .colours import BONE, GROUND, MATERIALS, STATIC, Colour, link_colours, pattern
 from .meshes import Floats, RenderMesh, ball, box, cylinder, mesh_of, surface_mesh
 
@@ -150,7 +150,13 @@ class _Maker:
                 self.add_part(link, ("bone", *size), lambda s=size: cylinder(*s), end / 2, quaternion, BONE)
 
     def add_part(
-        self, link: int, key: Hashable, make: Any, position: Floats, quaternion: Floats, colour: Colour
+        self,
+        link: int,
+        key: Hashable,
+        make: Callable[[], RenderMesh],
+        position: Floats,
+        quaternion: Floats,
+        colour: Colour,
     ) -> None:
         self.shapes.append(Drawn(link, self.add_mesh(key, make), position, quaternion, colour, wire=False))
 
@@ -169,7 +175,7 @@ class _Maker:
     def mesh_number(self, g: Geometry) -> int:
         return self.add_mesh((g.kind, g.size.tobytes(), g.points.tobytes(), g.faces, g.grid), lambda: mesh_of(g))
 
-    def add_mesh(self, key: Hashable, make: Any) -> int:
+    def add_mesh(self, key: Hashable, make: Callable[[], RenderMesh]) -> int:
         """Add a mesh, equal ones once; return its row."""
         if key not in self.numbers:
             self.numbers[key] = len(self.meshes)
@@ -177,7 +183,7 @@ class _Maker:
         return self.numbers[key]
 
 
-def _rows(scene: SceneSpec, specs: Sequence[Any]) -> list[tuple[ShapeRow, int, str]]:
+def _rows(scene: SceneSpec, specs: Sequence[BodySpec | LinkSpec]) -> list[tuple[ShapeRow, int, str]]:
     """The model's shapes in its order, each with its link and its owner."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # compile_scene has given them

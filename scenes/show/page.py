@@ -16,13 +16,14 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...engine.topology import Topology
 from ..formats.atomic import replacing
 from ..recordings.recording import Recording
 from .colours import GROUND, PATTERNS
 from .drawing import Drawing, DrawnPlane, drawing_of
-from .meshes import RenderMesh, cylinder
+from .meshes import Floats, RenderMesh, cylinder
 from .motion import RecordedMotion, extent, model_of, motion_of, turns_between
 from .planes import Patch, patches, with_patches
 
@@ -105,7 +106,7 @@ def style() -> str:
     return (files(__package__ or __name__) / "web" / "style.css").read_text("utf-8")
 
 
-def as_json(data: Any) -> str:
+def as_json(data: object) -> str:
     """Data as JSON for an element of a page."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
@@ -141,7 +142,7 @@ class Block:
     def __init__(self) -> None:
         self.bytes = bytearray()
 
-    def add(self, array: Any, dtype: str) -> dict[str, Any]:
+    def add(self, array: ArrayLike, dtype: str) -> dict[str, Any]:
         """Add an array, little-endian, and return its position."""
         values = np.ascontiguousarray(array, dtype=f"<{dtype}")
         at = len(self.bytes)
@@ -197,7 +198,7 @@ def _patch(patch: Patch, lines: bool = False) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _floor(low: Any, high: Any) -> Patch:
+def _floor(low: Floats, high: Floats) -> Patch:
     """A grid below everything, for scenes without a plane."""
     plane = DrawnPlane(np.array([0.0, 0.0, 1.0]), float(low[2] - 0.02 * np.linalg.norm(high - low)), GROUND)
     return patches([plane], low, high)[0]
@@ -260,5 +261,5 @@ def _notes(recording: Recording, motion: RecordedMotion, every: int) -> list[str
     return notes[:6]
 
 
-def _short(numbers: Any) -> list[float]:
+def _short(numbers: ArrayLike) -> list[float]:
     return [float(f"{x:.7g}") for x in np.asarray(numbers, float)]

@@ -39,7 +39,7 @@ class Grid:
 
 
 def lane_values(
-    vary: Mapping[str, Any], design: Mapping[str, Sequence[Any]], lanes: int | None, seed: int
+    vary: Mapping[str, object], design: Mapping[str, Sequence[Any]], lanes: int | None, seed: int
 ) -> dict[str, list[Any]]:
     """Path -> one value per lane.
 
@@ -77,7 +77,7 @@ def uniforms(seed: int, path: str, lanes: int) -> np.ndarray:
     return ((raw >> np.uint64(12)).astype(float) + 0.5) * 2.0**-52
 
 
-def parse_variation(path: str, given: Any) -> Draw | Grid:
+def parse_variation(path: str, given: object) -> Draw | Grid:
     """Parse the text after the path's equals sign, or a list of values."""
     if not isinstance(given, str):
         points = [plain(x) for x in given] if isinstance(given, Sequence | np.ndarray) else []

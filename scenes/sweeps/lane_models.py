@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..compile import compile_scene, rest_speed
 from ..formats.settings import apply_setting
@@ -37,7 +38,7 @@ class Scaled:
     inertia: np.ndarray
     own: np.ndarray
 
-    def at(self, mass: Any) -> np.ndarray:
+    def at(self, mass: np.ndarray) -> np.ndarray:
         return self.inertia * (mass / self.own)
 
 
@@ -47,8 +48,8 @@ class LaneModels:
 
     scene: SceneSpec
     values: Mapping[str, Sequence[Any]]
-    dtype: Any = None
-    _kept: dict[str, tuple[Any, Arrays]] = field(default_factory=dict, repr=False)
+    dtype: DTypeLike | None = None
+    _kept: dict[str, tuple[Model, Arrays]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.lanes = len(next(iter(self.values.values()))) if self.values else 1
@@ -207,14 +208,16 @@ class LaneModels:
             self._check(model, lane)
         return model, state
 
-    def _compile_with(self, lane: int, others: Mapping[str, Any], dtype: Any = None) -> tuple[Model, State]:
+    def _compile_with(
+        self, lane: int, others: Mapping[str, object], dtype: DTypeLike | None = None
+    ) -> tuple[Model, State]:
         """The lane's scene, compiled, with other values at some paths."""
         mine = self.scene
         for path, values in self.values.items():
             mine = apply_setting(mine, path, others.get(path, values[lane]))
         return compile_scene(mine, dtype or self.dtype, overlaps="ignore")
 
-    def _in_double(self, others: Mapping[str, Any]) -> Arrays:
+    def _in_double(self, others: Mapping[str, object]) -> Arrays:
         """Lane 0 in double precision: entries before rounding."""
         import jax
 

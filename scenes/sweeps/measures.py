@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
@@ -23,7 +24,7 @@ from ...integrators.rollout import Rollout
 from ..formats.toml_plain import suggest
 
 Array = np.ndarray
-Function = Callable[[Model, Rollout], Any]  # -> (lanes, ...), each depends on its lane only
+Function = Callable[[Model, Rollout], ArrayLike]  # -> (lanes, ...), each depends on its lane only
 DEFAULT = ("code", "first_impact", "impacts", "energy", "loss", "overlap", "ticks", "at_rest")
 POSITION = "position."
 RESERVED = ("lane", "file", "allow_pickle")  # the first column; and words that numpy.savez keeps
@@ -78,7 +79,7 @@ class ShardLanes:
 
 
 @lanewise
-def _links(model: Model, q: Any, v: Any) -> tuple[Any, ...]:
+def _links(model: Model, q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
     """x, y, z of the links' origins [m], and speeds of their centres of mass [m/s], (..., nl) each."""
     forest = Forest.of(model, q=q, v=v)
     poses = propagate_poses(forest, model, q)
@@ -90,7 +91,7 @@ def _links(model: Model, q: Any, v: Any) -> tuple[Any, ...]:
     return tuple(forest.join_links([part[k] for part in parts]) for k in range(4))
 
 
-MEASURES: dict[str, Callable[[ShardLanes], Any]] = {
+MEASURES: dict[str, Callable[[ShardLanes], ArrayLike]] = {
     "code": lambda lanes: lanes.code,
     "first_impact": lambda lanes: lanes.first_impact,
     "impacts": lambda lanes: lanes.ran.stats.impacts,
@@ -108,7 +109,9 @@ MEASURES: dict[str, Callable[[ShardLanes], Any]] = {
 }
 
 
-def select_measures(measure: Iterable[str] | Mapping[str, Any], names: Iterable[str]) -> dict[str, Function | None]:
+def select_measures(
+    measure: Iterable[str] | Mapping[str, Function | None], names: Iterable[str]
+) -> dict[str, Function | None]:
     """Measures by their names; None: a built-in one.  names: of the scene's links."""
     given = dict(measure) if isinstance(measure, Mapping) else dict.fromkeys(measure)
     if not given:

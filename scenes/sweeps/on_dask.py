@@ -11,7 +11,6 @@ import functools
 import os
 import pickle
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 from distributed import Client, LocalCluster, as_completed
@@ -23,7 +22,7 @@ HERE = "dask"
 
 
 def run_on_dask(
-    plan: SweepPlan, shards: Iterable[int], on: Any, workers: int | None
+    plan: SweepPlan, shards: Iterable[int], on: str | Client, workers: int | None
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """Yield shards when they are done, with their numbers.  on: "dask", a scheduler's address, or a Client."""
     with _client(on, workers) as client:
@@ -45,7 +44,7 @@ def _plan(task: bytes) -> SweepPlan:
 
 
 @contextlib.contextmanager
-def _client(on: Any, workers: int | None) -> Iterator[Client]:
+def _client(on: str | Client, workers: int | None) -> Iterator[Client]:
     if isinstance(on, Client):
         yield on
     elif on == HERE:

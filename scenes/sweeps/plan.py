@@ -40,7 +40,7 @@ class SweepPlan:
     """
 
     scene: SceneSpec
-    vary: Mapping[str, Any]
+    vary: Mapping[str, object]
     design: Mapping[str, Sequence[Any]]
     seed: int
     most: int | None
@@ -122,7 +122,7 @@ class SweepPlan:
         }  # fmt: skip
 
 
-def _fingerprint(x: Any) -> Any:
+def _fingerprint(x: object) -> str | float | None:
     """A value for JSON; arrays and functions by a digest."""
     if x is None or isinstance(x, str | int | float):
         return x

@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ...engine.display import Row, count, display_as
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
 
+T = TypeVar("T")
 Array = np.ndarray
 SUFFIXES = (".parquet", ".csv", ".npz")
 
@@ -103,7 +104,7 @@ def value_array(values: Sequence[Any]) -> Array:
     return np.array([x if isinstance(x, str) else json.dumps(x, default=str) for x in values])
 
 
-def _write_csv(sweep: Sweep, out: Any) -> None:
+def _write_csv(sweep: Sweep, out: BinaryIO) -> None:
     text = io.TextIOWrapper(out, "utf-8", newline="")
     writer, columns = csv.writer(text, lineterminator="\n"), sweep.columns()
     writer.writerow(columns)
@@ -111,11 +112,11 @@ def _write_csv(sweep: Sweep, out: Any) -> None:
     text.detach()
 
 
-def _write_npz(sweep: Sweep, out: Any) -> None:
+def _write_npz(sweep: Sweep, out: BinaryIO) -> None:
     np.savez(out, allow_pickle=False, manifest=np.array(json.dumps(sweep.manifest)), **sweep.arrays)
 
 
-def _write_parquet(sweep: Sweep, out: Any) -> None:
+def _write_parquet(sweep: Sweep, out: BinaryIO) -> None:
     arrow, parquet = _parquet()
     table = arrow.table({name: arrow.array(x) for name, x in sweep.columns().items()})
     about = {**(table.schema.metadata or {}), b"carom": json.dumps(sweep.manifest).encode()}
@@ -162,7 +163,7 @@ def read_design(path: str | PathLike[str]) -> dict[str, list[Any]]:
     return {name: [parse_value(name, row[k].strip()) for row in lines] for k, name in enumerate(names)}
 
 
-def _read(path: Any, read: Any) -> Any:
+def _read(path: str | PathLike[str], read: Callable[[str | PathLike[str]], T]) -> T:
     try:
         return read(path)
     except (OSError, ValueError) as error:

@@ -51,7 +51,7 @@ class SweepProgress:
 def sweep(
     scene: Any,
     *,
-    vary: Mapping[str, Any] | None = None,
+    vary: Mapping[str, object] | None = None,
     design: str | PathLike[str] | Mapping[str, Sequence[Any]] | None = None,
     lanes: int | None = None,
     measure: Iterable[str] | Mapping[str, Function | None] = DEFAULT,
@@ -123,7 +123,7 @@ def sweep(
     return result
 
 
-def _share(part: tuple[int, int] | None, shards: int, out: Any) -> list[int]:
+def _share(part: tuple[int, int] | None, shards: int, out: str | PathLike[str] | None) -> list[int]:
     """The shards to run."""
     if part is None:
         return list(range(shards))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..show.drawing import drawing_of
+from ..show.meshes import Floats
 from ..show.motion import extent
 from ..show.planes import patches, with_patches
 from .nodes import Nodes
@@ -37,8 +38,8 @@ class LiveShow:
         self.server, self.lock = server, threading.Lock()
         self.running, self.steps_requested, self.reset = True, 0, False
         self.left, self.followed, self.strongest = 0.0, None, 1e-30
-        self.hits: deque[Any] = deque()
-        self.past: deque[Any] = deque()
+        self.hits: deque[tuple[float, Floats, Floats]] = deque()
+        self.past: deque[tuple[float, Floats]] = deque()
         self._add_controls(server.gui)
         self._draw()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ..show.colours import GROUND, IVORY, Colour
 from ..show.drawing import Drawing, Drawn
 from ..show.meshes import Floats, Ints, RenderMesh
 from ..show.planes import Patch
+
+if TYPE_CHECKING:
+    from ..live.debug import DebugLines
 
 ARROW, LENGTH, THICK = (255, 148, 33), 0.13, 0.003  # of arrows; length of the strongest and thickness in scene sizes
 LOOK_FROM = np.array([0.36, -0.80, 0.46])  # direction of the camera from the middle of the scene
@@ -150,7 +153,7 @@ class Nodes:
             thickness_units="screen",
         )  # fmt: skip
 
-    def debug(self, lines: Any) -> None:
+    def debug(self, lines: DebugLines | None) -> None:
         """Draw the lines of `carom.Live.debug_lines`, or remove them for None."""
         if lines is None or not len(lines.ends):
             if self.debug_handle is not None:
@@ -161,7 +164,7 @@ class Nodes:
             "/debug", lines.ends.astype(np.float32), colours, thickness=1.5, thickness_units="screen"
         )
 
-    def follow(self, link: int, at: Floats | None, before: Any) -> Any:
+    def follow(self, link: int, at: Floats | None, before: tuple[int, Floats] | None) -> tuple[int, Floats] | None:
         """Move cameras with the followed link, which is at `at` (3,) [m].  before: the last return value."""
         if at is not None and before is not None and before[0] == link:
             for client in self.server.get_clients().values():

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..recordings.recording import Recording
 from ..show.drawing import drawing_of
+from ..show.meshes import Floats
 from ..show.motion import RecordedMotion, extent, model_of, motion_of
 from ..show.planes import patches, with_patches
 from .nodes import Nodes
@@ -43,7 +44,7 @@ class RecordingShow:
             self.motions[lane] = motion_of(self.recording, self.model, [lane])
         return self.motions[lane]
 
-    def _add_controls(self, gui: Any, t: Any) -> None:
+    def _add_controls(self, gui: Any, t: Floats) -> None:
         names = list(self.drawing.names)
         step = float(np.diff(t).mean()) if len(t) > 1 else 1.0
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(217, 115, 13))
@@ -140,7 +141,7 @@ class RecordingShow:
         self.text.content = f"energy **{energy:.4g} J** · impacts **{past}** of {len(hits.t)}"
 
 
-def frame_at(times: Any, t: float) -> tuple[int, float]:
+def frame_at(times: Floats, t: float) -> tuple[int, float]:
     """The last frame at or before t, and the fraction of t on the way to the next."""
     k = int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, max(len(times) - 2, 0)))
     if len(times) < 2:
@@ -148,7 +149,7 @@ def frame_at(times: Any, t: float) -> tuple[int, float]:
     return k, float((t - times[k]) / (times[k + 1] - times[k]))
 
 
-def between(motion: RecordedMotion, k: int, s: float) -> tuple[Any, Any]:
+def between(motion: RecordedMotion, k: int, s: float) -> tuple[Floats, Floats]:
     """Positions (nl, 3) [m] and quaternions (nl, 4) of the first lane, between two frames."""
     last = min(k + 1, len(motion.t) - 1)
     position = (1 - s) * motion.position[0, k] + s * motion.position[0, last]

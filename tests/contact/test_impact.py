@@ -216,7 +216,7 @@ def test_limit_of_a_random_tree(recipe):
             assert code == OK
             assert events.count == 1
             assert events.dof[0] == j
-            lam = -(1 + e) * vj[j] / Minv[j, j]
+            lam = float(-(1 + e) * vj[j] / Minv[j, j])
             np.testing.assert_allclose(after - vj, Minv[:, j] * lam, rtol=1e-8, atol=1e-10)
             np.testing.assert_allclose(events.impulse[0], [0, 0, abs(lam)], rtol=1e-8)
             lost = events.energy_before[0] - events.energy_after[0]

@@ -7,9 +7,10 @@ lowest degree that leaves its error below a tenth of an ulp.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 Coefficients = tuple[float, ...]
 
@@ -32,8 +33,8 @@ class Format(NamedTuple):
     2^(3/2), to 7 bits.
     """
 
-    float: Any
-    integer: Any
+    float: DTypeLike
+    integer: DTypeLike
     bits: int
     bias: int
     quarter: Coefficients
@@ -41,9 +42,9 @@ class Format(NamedTuple):
     ln2: Coefficients
     ln2_half: Coefficients
     two_thirds_log2e: Coefficients
-    exp_most: Any
-    exp_least: Any
-    sinh_most: Any
+    exp_most: float
+    exp_least: float
+    sinh_most: float
     sqrt_half_bits: int
     sine: Coefficients
     cosine: Coefficients

@@ -23,11 +23,11 @@ the cross term applies also between columns of one joint if j leaves k in place,
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...algebra.fence import fence
 from ...algebra.spatial import Force, Motion, RigidInertia
-from ...algebra.vec3 import Mat3, Sym3, Vec3, pytree
+from ...algebra.vec3 import Mat3, Scalar, Sym3, Vec3, pytree
 from ...forest import Forest
 from ...joints import JOINTS
 from ...model import Model
@@ -75,7 +75,7 @@ class Composite:
     L: Force
     F: Force
 
-    def __add__(self, o: Any) -> Composite:
+    def __add__(self, o: Composite) -> Composite:
         return Composite(self.inertia + o.inertia, self.rate + o.rate, self.L + o.L, self.F + o.F)
 
     def coriolis(self, x: Motion) -> Force:
@@ -160,17 +160,22 @@ class Columns(NamedTuple):
 
     columns: list[tuple[Column, ...]]
     responses: list[tuple[ColumnForces, ...]]
-    tau: list[Any]
+    tau: list[tuple[Scalar, ...]]
 
 
 def columns(
-    forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[RigidInertia], qd: list[Any], qdd: list[Any]
+    forest: Forest,
+    model: Model,
+    poses: list[LinkPoses],
+    bodies: list[RigidInertia],
+    qd: list[tuple[Scalar, ...]],
+    qdd: list[tuple[Scalar, ...]],
 ) -> Columns:
     """Compute the columns: velocities outwards, then wrenches inwards.  qd, qdd: one entry per group."""
     roots: list[Vec3] = []
     velocities: list[tuple[Motion, Motion]] = []
     made: list[tuple[Column, ...]] = []
-    composites: list[Any] = []
+    composites: list[Composite] = []
     for g, group in enumerate(forest.groups):
         p = poses[g].pose.p
         roots.append(forest.from_parents(g, roots, p))
@@ -180,8 +185,8 @@ def columns(
         velocities.append((V, A))
         made.append(own)
         composites.append(_alone(bodies[g], offset, V, A))
-    responses: list[Any] = [()] * len(made)
-    tau: list[Any] = [()] * len(made)
+    responses: list[tuple[ColumnForces, ...]] = [()] * len(made)
+    tau: list[tuple[Scalar, ...]] = [()] * len(made)
     for g in reversed(range(len(made))):
         group = forest.groups[g]
         armature = forest.per_dof(model.armature, group)

@@ -17,7 +17,7 @@ from jax import Array
 
 from ...algebra.fence import fence
 from ...algebra.spatial import Force, Motion
-from ...algebra.vec3 import Vec3
+from ...algebra.vec3 import Scalar, Vec3
 from ...algebra.zero import dense
 from ...forest import Forest
 from ...model import Model
@@ -26,7 +26,9 @@ from ..crba import on_path
 from ..trees import to_blocks, trees_of
 from .columns import Columns, before
 
+D = TypeVar("D")
 T = TypeVar("T")
+V = TypeVar("V", Motion, Force, Vec3)
 
 
 class DerivativeBlocks(NamedTuple):
@@ -65,7 +67,7 @@ def masks(topology: Topology) -> Masks:
     return Masks(blocks(below), blocks(left))
 
 
-def rows(forest: Forest, components: Sequence[Sequence[Any]]) -> Array:
+def rows(forest: Forest, components: Sequence[Sequence[Scalar]]) -> Array:
     """Components per degree of freedom, one sequence per group, as rows of blocks (n, w, *batch)."""
     trees, topology = trees_of(forest.topology), forest.topology
     row: list[Any] = [None] * topology.nv
@@ -106,7 +108,7 @@ def jacobians(forest: Forest, model: Model, dof_columns: Columns) -> DerivativeB
     """Derivatives of the joint forces at given accelerations."""
     trees = trees_of(forest.topology)
 
-    def concatenate_rows(per_group: Any, pick: Any) -> Any:
+    def concatenate_rows(per_group: Sequence[Sequence[D]], pick: Callable[[D], V]) -> V:
         """A pytree of block rows from one pytree per degree of freedom."""
         some = next(x for own in per_group for x in own)
         names = pick(some)
@@ -176,13 +178,13 @@ def _narrow_product(A, B):
     return total
 
 
-def leaves(x: Motion | Force | Vec3) -> tuple[Any, ...]:
+def leaves(x: Motion | Force | Vec3) -> tuple[Scalar, ...]:
     """The leaves of a pytree of vectors, ZERO included."""
     if isinstance(x, Motion):
         return (*x.w.xyz, *x.v.xyz)
     return (*x.n.xyz, *x.f.xyz) if isinstance(x, Force) else x.xyz
 
 
-def rebuild(like: Any, x: Sequence[Any]) -> Any:
+def rebuild(like: Motion | Force | Vec3, x: Sequence[Scalar]) -> Any:
     """Rebuild the pytree from its leaves."""
     return Vec3(*x) if isinstance(like, Vec3) else type(like)(Vec3(*x[:3]), Vec3(*x[3:]))

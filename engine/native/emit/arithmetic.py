@@ -14,7 +14,8 @@ from ..types import BOOL, F32, F64, I32, I64, Type, Unsupported, literal, vector
 from .function import Function
 
 Operands = list[tuple[Type, str]]
-Emitter = Callable[[Function, int, Type, Operands, Any], str]
+Named = tuple[str, Any]  # an operation's name and its parameter, as the exponent of a power
+Emitter = Callable[[Function, int, Type, Operands, Named], str]
 OPERATIONS: dict[str, Emitter] = {}
 
 
@@ -57,17 +58,17 @@ def choose(f: Function, width: int, type: Type, which: str, yes: str, no: str) -
     return f.let(f"select {vector(BOOL, width)} {which}, {T} {yes}, {T} {no}")
 
 
-def number(f: Function, width: int, type: Type, x: Any) -> str:
+def number(f: Function, width: int, type: Type, x: float) -> str:
     return f.splat(type, width, literal(type, x))
 
 
 @operation("copy")
-def _copy(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _copy(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     return xs[0][1]
 
 
 @operation("add", "sub", "mul")
-def _ring(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _ring(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     (_, x), (_, y) = xs
     if type.kind == "b":  # as in XLA: or, exclusive or, and
         return f.let(f"{ {'add': 'or', 'sub': 'xor', 'mul': 'and'}[p[0]] } {vector(type, width)} {x}, {y}")
@@ -75,12 +76,12 @@ def _ring(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 
 
 @operation("square")
-def _square(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _square(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     return simple(f, "mul", width, type, xs[0][1], xs[0][1])
 
 
 @operation("div", "rem")
-def _divide(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _divide(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     (_, x), (_, y) = xs
     T, op = vector(type, width), p[0]
     if type.kind == "f":
@@ -116,7 +117,7 @@ def _remainder(f: Function, width: int, type: Type, x: str, y: str) -> str:
 
 
 @operation("neg")
-def _negate(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _negate(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     T = vector(type, width)
     return (
         f.let(f"fneg {T} {xs[0][1]}")
@@ -128,7 +129,7 @@ def _negate(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 
 
 @operation("abs")
-def _absolute(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _absolute(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     x = xs[0][1]
     if type.kind == "f":
         return intrinsic(f, "fabs", width, type, x)
@@ -139,7 +140,7 @@ def _absolute(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 
 
 @operation("max", "min")
-def _extreme(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _extreme(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     (_, x), (_, y) = xs
     if type.kind == "b":
         return f.let(f"{'or' if p[0] == 'max' else 'and'} {vector(type, width)} {x}, {y}")
@@ -150,29 +151,29 @@ def _extreme(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 
 
 @operation("clamp")
-def _clamp(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _clamp(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     low, x, high = (x for _, x in xs)
     return simple(f, "min", width, type, simple(f, "max", width, type, low, x), high)
 
 
 @operation("sqrt", "floor", "ceil")
-def _call_intrinsic(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _call_intrinsic(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     return intrinsic(f, p[0], width, type, xs[0][1])
 
 
 @operation("rsqrt")
-def _rsqrt(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _rsqrt(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     root = intrinsic(f, "sqrt", width, type, xs[0][1])
     return f.let(f"fdiv {vector(type, width)} {number(f, width, type, 1)}, {root}")
 
 
 @operation("round")
-def _round(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _round(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     return intrinsic(f, "roundeven" if p[1] == 1 else "round", width, type, xs[0][1])
 
 
 @operation("integer_pow")
-def _power(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _power(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     exponent, base, made = abs(p[1]), xs[0][1], None
     while exponent:
         if exponent & 1:
@@ -185,7 +186,7 @@ def _power(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 
 
 @operation("sign")
-def _sign(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _sign(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     x, zero = xs[0][1], number(f, width, type, 0)
     above = compare(f, "gt", width, type, x, zero)
     rest = x
@@ -196,17 +197,17 @@ def _sign(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 
 
 @operation("and", "or", "xor")
-def _bitwise(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _bitwise(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     return f.let(f"{p[0]} {vector(type, width)} {xs[0][1]}, {xs[1][1]}")
 
 
 @operation("not")
-def _not(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _not(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     return f.let(f"xor {vector(type, width)} {xs[0][1]}, {number(f, width, type, 1 if type.kind == 'b' else -1)}")
 
 
 @operation("shift_left", "shift_right_logical", "shift_right_arithmetic")
-def _shift(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _shift(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     """Shift; for shifts by more than the number of bits the result is 0, or the sign."""
     (_, x), (_, y) = xs
     T = vector(type, width)
@@ -219,12 +220,12 @@ def _shift(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 
 
 @operation("eq", "ne", "lt", "le", "gt", "ge")
-def _compare(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _compare(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     return compare(f, p[0], width, xs[0][0], xs[0][1], xs[1][1])
 
 
 @operation("lt_to", "le_to", "eq_to")
-def _total_order(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _total_order(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     """-NaN < -inf < ... < -0 < +0 < ... < inf < NaN: the bits of floats as integers, reversed below 0."""
     t, (x, y) = xs[0][0], (x for _, x in xs)
     if t.kind == "f":
@@ -240,7 +241,7 @@ def _total_order(f: Function, width: int, type: Type, xs: Operands, p: Any) -> s
 
 
 @operation("select_n")
-def _select(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _select(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     (t, which), *cases = xs
     if t.kind == "b":
         return choose(f, width, type, which, cases[1][1], cases[0][1])
@@ -252,19 +253,19 @@ def _select(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 
 
 @operation("population_count")
-def _ones(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _ones(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     return intrinsic(f, "ctpop", width, type, xs[0][1])
 
 
 @operation("clz")
-def _leading_zeros(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _leading_zeros(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     T = vector(type, width)
     name = f"llvm.ctlz.{'' if width == 1 else f'v{width}'}{type.suffix}"
     return f.call(T, name, [(T, xs[0][1]), ("i1", "false")])
 
 
 @operation("is_finite")
-def _is_finite(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _is_finite(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     t, x = xs[0]
     if t.kind != "f":
         return number(f, width, BOOL, True)
@@ -272,13 +273,13 @@ def _is_finite(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str
 
 
 @operation("bitcast_convert_type")
-def _bitcast(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+def _bitcast(f: Function, width: int, type: Type, xs: Operands, _: Named) -> str:
     t, x = xs[0]
     return x if t.llvm == type.llvm else f.let(f"bitcast {vector(t, width)} {x} to {vector(type, width)}")
 
 
 @operation("convert_element_type")
-def convert(f: Function, width: int, type: Type, xs: Operands, _: Any = None) -> str:
+def convert(f: Function, width: int, type: Type, xs: Operands, _: Named | None = None) -> str:
     t, x = xs[0]
     S, T = vector(t, width), vector(type, width)
     if t == type or (t.kind != "f" and type.kind in "iu" and t.bits == type.bits):
@@ -299,7 +300,7 @@ def convert(f: Function, width: int, type: Type, xs: Operands, _: Any = None) ->
 
 
 @operation("erf")
-def _erf(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+def _erf(f: Function, width: int, type: Type, xs: Operands, p: Named) -> str:
     return library(f, p[0], width, type, [x for _, x in xs])
 
 

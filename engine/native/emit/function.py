@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Module:
         self._tables: dict[tuple[str, int, bytes], int] = {}
         self._data = bytearray()
 
-    def table(self, data: Any) -> int:
+    def table(self, data: np.ndarray) -> int:
         """Offset of a constant array in @tables [bytes]; vectors may read beyond its end."""
         key = (data.dtype.str, data.size, digest(data))
         if key not in self._tables:
@@ -66,7 +65,7 @@ class Function:
         self.lines: list[str] = []
         self.block = "entry"
         self._count = itertools.count()
-        self._known: list[dict[Any, str]] = [{}]
+        self._known: list[dict[Hashable, str]] = [{}]
 
     # instructions
 
@@ -106,13 +105,13 @@ class Function:
 
     # known values
 
-    def look_up(self, key: Any) -> str | None:
+    def look_up(self, key: Hashable) -> str | None:
         for scope in reversed(self._known):
             if key in scope:
                 return scope[key]
         return None
 
-    def keep(self, key: Any, register: str) -> str:
+    def keep(self, key: Hashable, register: str) -> str:
         self._known[-1][key] = register
         return register
 
@@ -228,7 +227,11 @@ class Function:
     # loops
 
     def counted_loop(
-        self, count: int | str, step: int, body: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()
+        self,
+        count: int | str,
+        step: int,
+        body: Callable[..., Sequence[str] | None],
+        carry: Sequence[tuple[str, str]] = (),
     ) -> list[str]:
         """Loop: body(i, *carry) -> next carry, for i = 0, step, ... below count, not 0. carry: (type, first value)."""
         label, before = f"count{next(self.module.labels)}", self.block
@@ -262,7 +265,7 @@ def first_of(width: int, count: int) -> str:
     return f"<{', '.join(f'i1 {str(k < count).lower()}' for k in range(width))}>"
 
 
-def constant(type: Type, elements: Sequence[Any], width: int) -> str:
+def constant(type: Type, elements: Sequence[float], width: int) -> str:
     """A vector of constants, with poison behind the last."""
     if width == 1:
         return literal(type, elements[0])

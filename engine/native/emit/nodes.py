@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from .function import Function
 from .reading import WHOLE, Position, RowStrip, Strip, element_at, power_of_two, read
 from .writing import lanes_for, prepare, write_at, write_columns
 
+if TYPE_CHECKING:
+    from .program import EmittedProgram
+
 
 def finish(f: Function, value: Value, x: str) -> None:
     """Finish a small result that is in a register."""
@@ -26,7 +29,7 @@ def finish(f: Function, value: Value, x: str) -> None:
         f.store(value.type, power_of_two(value.size), x, pointer_to(f, value))
 
 
-def emit_join(f: Function, node: Node, program: Any) -> None:
+def emit_join(f: Function, node: Node, program: EmittedProgram) -> None:
     (made,), (_, _, targets) = node.results, node.param
     program.allocate(made)
     start, together = pointer_to(f, made), defaultdict(list)
@@ -45,7 +48,7 @@ def emit_join(f: Function, node: Node, program: Any) -> None:
                 write_at(f, value, start, target_indices)
 
 
-def emit_empty(f: Function, node: Node, program: Any) -> None:
+def emit_empty(f: Function, node: Node, program: EmittedProgram) -> None:
     (made,) = node.results
     if made.size <= f.module.small:
         if made.stored:
@@ -56,7 +59,7 @@ def emit_empty(f: Function, node: Node, program: Any) -> None:
         program.allocate(made)
 
 
-def emit_put(f: Function, node: Node, program: Any) -> None:
+def emit_put(f: Function, node: Node, program: EmittedProgram) -> None:
     """Emit the update of a block, in place if nothing reads the old array afterwards."""
     (made,), (table, terms) = node.results, node.param
     array, *indices = node.args
@@ -87,7 +90,7 @@ def emit_put(f: Function, node: Node, program: Any) -> None:
     f.begin(f"{label}.end")
 
 
-def emit_scatter(f: Function, node: Node, program: Any) -> None:
+def emit_scatter(f: Function, node: Node, program: EmittedProgram) -> None:
     """Emit updates one after another, each at its own index."""
     (array, updates, *indices), (made,), (table, terms, combine, drop) = node.args, node.results, node.param
     program.take_over(f, array, made, node)
@@ -137,7 +140,7 @@ def pad_neutral(f: Function, op: str, type: Type, x: str, width: int, count: int
     return f.shuffle(type, width, x, rest, [k if k < count else width + k for k in range(width)])
 
 
-def emit_fold(f: Function, node: Node, program: Any) -> None:
+def emit_fold(f: Function, node: Node, program: EmittedProgram) -> None:
     """Emit one result of many terms: strip by strip into a vector, whose elements are then folded."""
     value, (made,), op = node.source or node.args[0], node.results, node.param
     prepare(f, node.leaves or [value], _width(node, value))
@@ -170,7 +173,7 @@ def _fold(
     return halves(f, op, type, x, width)
 
 
-def emit_reduce(f: Function, node: Node, program: Any) -> None:
+def emit_reduce(f: Function, node: Node, program: EmittedProgram) -> None:
     """Emit many results, each of many terms (terms, results)."""
     value, (made,), (op, terms) = node.source or node.args[0], node.results, node.param
     type, width = value.type, _width(node, value)
@@ -224,7 +227,7 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
         f.counted_loop(size, 1, reduce_scattered)
 
 
-def emit_running(f: Function, node: Node, program: Any) -> None:
+def emit_running(f: Function, node: Node, program: EmittedProgram) -> None:
     (value,), (made,), (op, lines) = node.args, node.results, node.param
     type, (size, count) = value.type, lines.shape
     program.allocate(made)

@@ -6,8 +6,8 @@ a splat, a pattern within one or two vectors as a shuffle, and any other through
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def read(f: Function, value: Value, at: Position) -> str:
     if value.op == "const" and isinstance(at, Whole):
         return constant(type, value.param, width)
     if value.uniform:
-        key: Any = (value.id, "all", width)
+        key: Hashable = (value.id, "all", width)
         x = f.look_up(key)
         return x or f.keep(key, f.splat(type, width, element(f, value.base, _index_in_base(value, 0))))
     key = (value.id, at)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..graph import Graph, Value
-from .table import rule, translate, translate_closed
+from .table import Equation, rule, translate, translate_closed
 
 _BODIES = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr",
@@ -15,20 +14,20 @@ _BODIES = {
 
 
 @rule(*_BODIES)
-def _call(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _call(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     body = equation.params[_BODIES[equation.primitive.name]]
     return translate_closed(graph, body, ins) if hasattr(body, "consts") else translate(graph, body, (), ins)
 
 
 @rule("native")
-def _native(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _native(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     """Inline a native program within a program: jax caches traces, and may have traced it outside of any program."""
     avals = [x.aval for x in equation.invars]
     return translate_closed(graph, equation.params["program"].within(equation.params["batched"], avals), ins)
 
 
 @rule("custom_linear_solve")
-def _solve(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _solve(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     """Inline the solution of linear equations; the other functions of the primitive are for derivatives of it."""
     lengths, bodies = equation.params["const_lengths"], equation.params["jaxprs"]
     first = lengths.matvec + lengths.vecmat

@@ -18,7 +18,7 @@ import numpy as np
 from ..graph import Graph, Node, Region, Value, splat
 from ..types import BOOL, I32, Unsupported, type_of
 from .indexing import put, window
-from .table import rule, size_of, translate_closed
+from .table import Equation, rule, size_of, translate_closed
 
 Body = Callable[[Sequence[Value]], Sequence[Value]]
 
@@ -44,7 +44,7 @@ def loop(graph: Graph, start: Sequence[Value], test: Body, body: Body, iteration
 
 
 @rule("while")
-def _while(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _while(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     p = equation.params
     n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     if p["cond_jaxpr"].out_avals[0].shape:
@@ -56,14 +56,14 @@ def _while(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     )  # fmt: skip
 
 
-def _side_by_side(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _side_by_side(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     """Translate loops under `vmap`, whose test has one value per loop: they continue while any does; the others
     keep their carry."""
     p, avals = equation.params, [x.aval for x in equation.invars]
     n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     goes_on, advance = (jax.extend.core.jaxpr_as_fun(p[name]) for name in ("cond_jaxpr", "body_jaxpr"))
 
-    def body(*given: Any) -> list[Any]:
+    def body(*given: jax.Array) -> list[jax.Array]:
         on, old = goes_on(*given[:n], *given[m:])[0], given[m:]
         return [
             jnp.where(on.reshape(*on.shape, *(1,) * (x.ndim - on.ndim)), x, y)
@@ -80,7 +80,7 @@ def _side_by_side(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Val
 
 
 @rule("scan")
-def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _scan(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     p = equation.params
     (n, carry_count), length = _of_scan(p), p["length"]
     m = n + carry_count
@@ -111,7 +111,7 @@ def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     return loop(graph, [none, *ins[n:m], *empty], test, body, length)[1:]
 
 
-def _of_scan(params: Any) -> tuple[int, int]:
+def _of_scan(params: dict[str, Any]) -> tuple[int, int]:
     """Number of a scan's operands that are constants, and of its carries; in jax 0.11 they are trees."""
     if "ft_in" not in params:
         return params["num_consts"], params["num_carry"]
@@ -120,7 +120,7 @@ def _of_scan(params: Any) -> tuple[int, int]:
 
 
 @rule("cond")
-def _cond(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _cond(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     branches = equation.params["branches"]
     if ins[0].op == "const":
         which = int(np.clip(ins[0].param[0], 0, len(branches) - 1))
@@ -129,7 +129,7 @@ def _cond(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     outer = graph.region
     for branch in branches:
 
-        def build(region: Region, branch: Any = branch) -> None:
+        def build(region: Region, branch: jax.extend.core.ClosedJaxpr = branch) -> None:
             region.results = translate_closed(graph, branch, ins[1:])
 
         graph.inside(node, None, build)

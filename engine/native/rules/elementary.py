@@ -13,11 +13,11 @@ from ...algebra.elementary import FUNCTIONS
 from ..graph import Graph, Value
 from ..types import F32, F64, Unsupported, type_of
 from .elementwise import apply_primitive, spread
-from .table import rule, size_of
+from .table import Equation, rule, size_of
 
 
 @rule(*FUNCTIONS)
-def _elementary(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _elementary(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     name, out = equation.primitive.name, equation.outvars[0].aval
     if type_of(out.dtype) not in (F64, F32):
         raise Unsupported(f"{name} of {out.dtype}")
@@ -34,7 +34,7 @@ def _elementary(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
 
 
 @functools.cache
-def _scalar_jaxpr(name: str, dtypes: tuple[Any, ...]) -> Any:
+def _scalar_jaxpr(name: str, dtypes: tuple[np.dtype, ...]) -> Any:
     """The jaxpr of the function of one number; each of its equations is then applied to all elements."""
     closed_jaxpr = jax.make_jaxpr(FUNCTIONS[name])(*(jax.ShapeDtypeStruct((), t) for t in dtypes))
     assert not closed_jaxpr.consts

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph import Graph, Value, splat
 from ..types import BOOL, Type, Unsupported, type_of
-from .table import element_indices, rule, size_of
+from .table import Equation, element_indices, rule, size_of
 
 # computed when the program is compiled, if the arguments are constants: numpy rounds these as machines do
 _FOLDED = {
@@ -26,7 +26,7 @@ _FOLDED = {
     "is_finite", "population_count", "clz", "convert_element_type", "clamp", "select_n", "shift_left",
     "shift_right_logical", "shift_right_arithmetic", "bitcast_convert_type", "erf",
 )  # fmt: skip
-def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def elementwise(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     out = equation.outvars[0].aval
     if size_of(out) == 0:
         return [graph.const(np.zeros(0, out.dtype))]
@@ -34,7 +34,7 @@ def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
     return [apply_primitive(graph, equation.primitive.name, equation.params, out.dtype, size_of(out), args)]
 
 
-def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
+def spread(graph: Graph, equation: Equation, ins: list[Value]) -> list[Value]:
     """Broadcast the arguments to the size of the results."""
     out, avals = equation.outvars[0].aval, [x.aval for x in equation.invars]
     size = size_of(out)
@@ -44,7 +44,7 @@ def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
     ]
 
 
-def apply_primitive(graph: Graph, name: str, p: Any, dtype: Any, size: int, args: list[Value]) -> Value:
+def apply_primitive(graph: Graph, name: str, p: dict[str, Any], dtype: np.dtype, size: int, args: list[Value]) -> Value:
     """Apply one operation to arguments that are all of this size.  name, p: those of jax's primitive."""
     type = type_of(dtype)
     if name == "convert_element_type" and args[0].type == type:
@@ -71,7 +71,7 @@ def _foldable(name: str, args: Sequence[Value], type: Type) -> bool:
 
 
 @rule("add_any")
-def _add(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _add(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     return [binary(graph, "add", *ins)]
 
 

@@ -15,14 +15,14 @@ from jax.lax import GatherScatterMode
 
 from ..graph import Graph, Value, digest, splat
 from ..types import BOOL, Type, Unsupported, type_of
-from .table import coordinates, rule, size_of, strides_of
+from .table import Equation, coordinates, rule, size_of, strides_of
 
 Terms = tuple[tuple[int, int], ...]
 ONE_BY_ONE = 16  # elements: in an array this small, an update of one element is a select in each
 
 
 @rule("dynamic_slice")
-def _dynamic_slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _dynamic_slice(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     return [window(graph, ins[0], equation.invars[0].aval.shape, ins[1:], equation.outvars[0].aval.shape)]
 
 
@@ -50,7 +50,7 @@ def window(graph: Graph, array: Value, shape: Sequence[int], starts: Sequence[Va
 
 
 @rule("dynamic_update_slice")
-def _dynamic_update_slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _dynamic_update_slice(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     array, update = equation.invars[0].aval, equation.invars[1].aval
     return [put(graph, ins[0], array.shape, ins[1], update.shape, ins[2:])]
 
@@ -94,7 +94,7 @@ def _put_in_register(graph: Graph, array: Value, update: Value, args: Sequence[V
 
 
 @rule("gather")
-def _gather(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _gather(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     p, (array, index), out = equation.params, (x.aval for x in equation.invars), equation.outvars[0].aval
     d, sizes, mode = p["dimension_numbers"], p["slice_sizes"], p["mode"]
     if ins[0].open is not None:
@@ -153,7 +153,7 @@ _COMBINED = {
 
 
 @rule(*_COMBINED)
-def _scatter(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _scatter(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     p, (array, index, updates) = equation.params, (x.aval for x in equation.invars)
     d = p["dimension_numbers"]
     if not updates.size:

@@ -10,7 +10,7 @@ import numpy as np
 from ..graph import Graph, Value, digest, splat
 from ..types import Type, type_of
 from .elementwise import binary
-from .table import element_indices, rule, size_of
+from .table import Equation, element_indices, rule, size_of
 
 SPELLED = 16  # up to this many terms are written out, element by element of the result
 _OPERATIONS = {
@@ -32,12 +32,12 @@ def neutral(op: str, type: Type) -> Any:
 
 
 @rule(*_OPERATIONS)
-def _reduce(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _reduce(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     op = _OPERATIONS[equation.primitive.name]
     return [reduce(graph, op, ins[0], _terms(equation))]
 
 
-def _terms(equation: Any) -> np.ndarray:
+def _terms(equation: Equation) -> np.ndarray:
     """Indices (terms, results) of the terms of each result."""
     aval, axes = equation.invars[0].aval, tuple(equation.params["axes"])
     at = np.moveaxis(element_indices(aval), axes, range(len(axes)))
@@ -61,7 +61,7 @@ def reduce(graph: Graph, op: str, value: Value, terms: np.ndarray) -> Value:
 
 
 @rule("argmax", "argmin")
-def _extreme(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _extreme(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     """Index of the first of the largest or smallest; a NaN is larger and smaller than all."""
     op, x = "max" if equation.primitive.name == "argmax" else "min", ins[0]
     terms, type = _terms(equation), type_of(equation.outvars[0].aval.dtype)
@@ -77,7 +77,7 @@ def _extreme(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 
 @rule("cumsum", "cumprod", "cummax", "cummin")
-def _running(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _running(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     op = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}[equation.primitive.name]
     at = np.moveaxis(element_indices(equation.invars[0].aval), equation.params["axis"], -1)
     if not at.size:
@@ -88,7 +88,7 @@ def _running(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 
 @rule("dot_general")
-def _dot(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _dot(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     """Translate to products, then sums: only small matrices occur here."""
     (left, right), (batch_l, batch_r) = equation.params["dimension_numbers"]
     a, b, out = *(x.aval for x in equation.invars), equation.outvars[0].aval

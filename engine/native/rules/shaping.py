@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ..graph import Graph, Value, digest
 from ..types import F32, F64, Unsupported, type_of
-from .table import element_indices, rule, size_of
+from .table import Equation, element_indices, rule, size_of
 
 BUILT = 16  # up to this many elements are put together in a register
 
@@ -25,12 +24,12 @@ BUILT = 16  # up to this many elements are put together in a register
     "optimization_barrier",
     "forward_only",
 )
-def _same(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _same(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     return ins
 
 
 @rule("reduce_precision")
-def _reduce_precision(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _reduce_precision(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     x, bits = ins[0], (equation.params["exponent_bits"], equation.params["mantissa_bits"])
     own = np.finfo(x.type.dtype)
     if bits[0] >= own.iexp and bits[1] >= own.nmant:
@@ -42,7 +41,7 @@ def _reduce_precision(graph: Graph, equation: Any, ins: list[Value]) -> Sequence
 
 
 @rule("broadcast_in_dim")
-def _broadcast(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _broadcast(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     out, aval = equation.outvars[0].aval, equation.invars[0].aval
     shape = [1] * len(out.shape)
     for d, n in zip(equation.params["broadcast_dimensions"], aval.shape, strict=True):
@@ -51,7 +50,7 @@ def _broadcast(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]
 
 
 @rule("slice")
-def _slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _slice(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     p, aval = equation.params, equation.invars[0].aval
     steps = p["strides"] or (1,) * len(aval.shape)
     cut = tuple(slice(*x) for x in zip(p["start_indices"], p["limit_indices"], steps, strict=True))
@@ -59,38 +58,38 @@ def _slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 
 @rule("transpose")
-def _transpose(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _transpose(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     return [graph.view(ins[0], element_indices(equation.invars[0].aval).transpose(equation.params["permutation"]))]
 
 
 @rule("rev")
-def _reverse(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _reverse(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     return [graph.view(ins[0], np.flip(element_indices(equation.invars[0].aval), equation.params["dimensions"]))]
 
 
 @rule("iota")
-def _iota(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _iota(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     out, d = equation.outvars[0].aval, equation.params["dimension"]
     along = np.arange(out.shape[d]).reshape([-1 if k == d else 1 for k in range(len(out.shape))])
     return [graph.const(np.broadcast_to(along, out.shape).astype(out.dtype))]
 
 
 @rule("empty")
-def _empty(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _empty(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     """An array that is not read before it is written."""
     out = equation.outvars[0].aval
     return [graph.node("empty", ()).result(size_of(out), type_of(out.dtype))]
 
 
 @rule("empty2")
-def _zero(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _zero(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     """An array of jax's scans that starts as 0 everywhere."""
     out = equation.outvars[0].aval
     return [graph.const(np.zeros(out.shape, out.dtype))]
 
 
 @rule("split")
-def _split(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _split(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     cuts = np.cumsum(equation.params["sizes"])[:-1]
     return [
         graph.view(ins[0], x) for x in np.split(element_indices(equation.invars[0].aval), cuts, equation.params["axis"])
@@ -98,19 +97,19 @@ def _split(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 
 @rule("unstack")
-def _unstack(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _unstack(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     return [
         graph.view(ins[0], x) for x in np.moveaxis(element_indices(equation.invars[0].aval), equation.params["axis"], 0)
     ]
 
 
 @rule("tile")
-def _tile(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _tile(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     return [graph.view(ins[0], np.tile(element_indices(equation.invars[0].aval), equation.params["reps"]))]
 
 
 @rule("concatenate", "stack")
-def _concatenate(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _concatenate(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     stack = equation.primitive.name == "stack"
     axis = equation.params["axis" if stack else "dimension"]
     arrays = [
@@ -121,7 +120,7 @@ def _concatenate(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Valu
 
 
 @rule("pad")
-def _pad(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+def _pad(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     out, config = equation.outvars[0].aval, equation.params["padding_config"]
     at, pieces, here = element_indices(equation.invars[0].aval), np.ones(out.shape, int), np.zeros(out.shape, int)
     target, source = [], []

@@ -13,11 +13,13 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend import core as jex
+from jax.typing import ArrayLike
 
 from ..graph import Graph, Value
-from ..types import Unsupported
+from ..types import Shaped, Unsupported
 
-Rule = Callable[[Graph, Any, list[Value]], Sequence[Value]]
+Equation = Any  # a JaxprEqn of arrays: jax's own class does not say that its avals are ShapedArrays
+Rule = Callable[[Graph, Equation, list[Value]], Sequence[Value]]
 RULES: dict[str, Rule] = {}
 
 
@@ -29,12 +31,12 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def translate(graph: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
+def translate(graph: Graph, jaxpr: jex.Jaxpr, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
     """Add the equations of a jaxpr to the graph; return its results."""
-    known: dict[Any, Value] = dict(zip(jaxpr.constvars, consts, strict=True))
+    known: dict[jex.Var, Value] = dict(zip(jaxpr.constvars, consts, strict=True))
     known.update(zip(jaxpr.invars, args, strict=True))
 
-    def read(x: Any) -> Value:
+    def read(x: jex.Var | jex.Literal) -> Value:
         if not isinstance(x, jex.Literal):
             return known[x]
         aval: Any = x.aval
@@ -49,20 +51,20 @@ def translate(graph: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[
     return [read(x) for x in jaxpr.outvars]
 
 
-def translate_closed(graph: Graph, closed_jaxpr: Any, args: Sequence[Value]) -> list[Value]:
+def translate_closed(graph: Graph, closed_jaxpr: jex.ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
     return translate(graph, closed_jaxpr.jaxpr, [graph.const(_array(c, c)) for c in closed_jaxpr.consts], args)
 
 
-def _array(x: Any, aval: Any) -> np.ndarray:
+def _array(x: ArrayLike, aval: Shaped) -> np.ndarray:
     """Return a constant as an array. Tangents of integers, which have no bytes and no readers, are False."""
     return np.zeros(aval.shape, bool) if aval.dtype == jax.dtypes.float0 else np.asarray(x, aval.dtype)
 
 
-def size_of(aval: Any) -> int:
+def size_of(aval: Shaped) -> int:
     return math.prod(aval.shape)
 
 
-def element_indices(aval: Any) -> np.ndarray:
+def element_indices(aval: Shaped) -> np.ndarray:
     """The index of each element, in the array's shape: numpy's operations on it define a view."""
     return np.arange(size_of(aval)).reshape(aval.shape)
 

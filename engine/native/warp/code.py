@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend import core as jex
 
 from .. import cache
 from ..arena import THREADS
@@ -79,7 +80,7 @@ class GpuKernel:
             jax.ffi.register_ffi_target(self._name, capsule, platform="CUDA")
         return self._name
 
-    def scratch(self, lanes: int) -> list[Any]:
+    def scratch(self, lanes: int) -> list[jax.ShapeDtypeStruct]:
         """The counter of lanes and the arenas, one for each warp of each block: as many as run at once, if there are
         lanes for them and memory. No multiprocessor is idle for large blocks. It is called after `register`."""
         each, processors, memory = self._room
@@ -96,7 +97,7 @@ def _address(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def compile_kernel(runner: Runner, name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> GpuKernel:
+def compile_kernel(runner: Runner, name: str, jaxpr: jex.ClosedJaxpr, open: Sequence[int], keep: bool) -> GpuKernel:
     """Compile the kernel of a closed jaxpr.  keep: store it in the cache by its text, or find it there."""
     with stage(name, "translating"):
         made = lane_text(jaxpr, open, runner)

@@ -78,7 +78,7 @@ def load(ptx: bytes, name: str, block: int) -> list[LoadedKernel]:
 
 
 @contextlib.contextmanager
-def _current(library: Any, number: int) -> Iterator[ctypes.c_int]:
+def _current(library: ctypes.CDLL, number: int) -> Iterator[ctypes.c_int]:
     """Use the device's primary context, which is XLA's, in this thread. It is never released: kernels stay."""
     device, context = ctypes.c_int(), ctypes.c_void_p()
     _did(library, "cuDeviceGet", library.cuDeviceGet(ctypes.byref(device), number))
@@ -90,7 +90,7 @@ def _current(library: Any, number: int) -> Iterator[ctypes.c_int]:
         _did(library, "cuCtxPopCurrent", library.cuCtxPopCurrent_v2(ctypes.byref(context)))
 
 
-def _function(library: Any, ptx: bytes, name: str) -> ctypes.c_void_p:
+def _function(library: ctypes.CDLL, ptx: bytes, name: str) -> ctypes.c_void_p:
     info, errors = ctypes.create_string_buffer(_LOG), ctypes.create_string_buffer(_LOG)
     options = (ctypes.c_int * 4)(_INFO_LOG, _INFO_LOG_SIZE, _ERROR_LOG, _ERROR_LOG_SIZE)
     values = (ctypes.c_void_p * 4)(ctypes.addressof(info), _LOG, ctypes.addressof(errors), _LOG)
@@ -102,7 +102,7 @@ def _function(library: Any, ptx: bytes, name: str) -> ctypes.c_void_p:
     return function
 
 
-def _did(library: Any, call: str, failed: int, more: str = "") -> None:
+def _did(library: ctypes.CDLL, call: str, failed: int, more: str = "") -> None:
     if failed:
         text = ctypes.c_char_p()
         library.cuGetErrorString(failed, ctypes.byref(text))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
 
 from ..closed_forms import Rods
 from ..sketches import on_a_cart
@@ -20,7 +20,7 @@ def cart_task(
     description: str,
     *,
     rods: Rods,
-    engines: Mapping[str, Callable[[Any], Advance]],
+    engines: Mapping[str, Callable[[DTypeLike], Advance]],
     dt: float,
     max_steps: int,
     actions: BoxSpace | Discrete,

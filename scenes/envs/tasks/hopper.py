@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
 from ....engine.state import State
 from ....integrators.advance import step
@@ -60,7 +60,7 @@ def hopper(*, friction: float = 0.9, damping: float = 5.0) -> BatchTask:
     )
 
 
-def with_events(spec: SceneSpec, dtype: Any) -> Advance:
+def with_events(spec: SceneSpec, dtype: DTypeLike) -> Advance:
     """The scene's own step, which locates impacts; the forces are its motors' efforts.
 
     Steps are semi-implicit: their end velocity is linear in the impulses of resting contacts, as the contact solver

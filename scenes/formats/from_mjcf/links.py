@@ -15,7 +15,7 @@ import numpy as np
 from ....collision.mass import MassProperties, combine
 from ....collision.poses import Array, from_axis_angle, quaternion_product, rotation_matrix
 from ....collision.shapes import Shape
-from ...joint_specs import Fixed, Floating, Prismatic, Revolute, Spherical
+from ...joint_specs import Fixed, Floating, Joint, Prismatic, Revolute, Spherical
 from ...spec import LinkSpec
 from .compiled import BALL, FREE, HINGE, SLIDE, Compiled
 from .ledger import Ledger
@@ -157,7 +157,7 @@ def _limits(file: Compiled, j: int) -> Array | None:
     return file.m.jnt_range[j] if file.m.jnt_limited[j] and not {"limit", "constraint"} & file.off else None
 
 
-def _joint(file: Compiled, j: int, drive: ActuatorEffect, ledger: Ledger) -> Any:
+def _joint(file: Compiled, j: int, drive: ActuatorEffect, ledger: Ledger) -> Joint:
     m, dof = file.m, file.m.jnt_dofadr[j]
     common: dict[str, Any] = {"damping": drive.damping, "loss": 0.0}
     if not {"damper", "passive"} & file.off:

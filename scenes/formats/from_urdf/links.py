@@ -14,6 +14,7 @@ from ....collision.poses import rotation_matrix
 from ....collision.shapes import ALL_LAYERS, Box, Capsule, Cylinder, Mesh, Shape, Sphere
 from ...compiling.check import SceneError
 from ...compiling.mesh_parts import mesh_parts
+from ..report import Outcome
 from .frames import read_origin
 from .meshes import find_mesh
 from .nodes import XmlElement
@@ -55,7 +56,7 @@ class ShapeReader:
     meshes: str
     self_contact: bool
     missing: int = 0  # meshes that could not be used
-    _tried: dict[tuple[Any, ...], str | None] = field(default_factory=dict)
+    _tried: dict[tuple[str, tuple[float, ...]], str | None] = field(default_factory=dict)
 
     def read(self, link: XmlElement) -> tuple[Shape, ...]:
         found = [
@@ -122,7 +123,9 @@ def _sphere(node: XmlElement, pose_fields: dict[str, Any]) -> tuple[Shape, tuple
     return Sphere(radius, **pose_fields), (radius,)
 
 
-def _along_z(kind: type[Cylinder] | type[Capsule]) -> Callable[..., tuple[Shape, tuple[float, ...]]]:
+def _along_z(
+    kind: type[Cylinder] | type[Capsule],
+) -> Callable[[XmlElement, dict[str, Any]], tuple[Shape, tuple[float, ...]]]:
     """A reader of shapes along z.  length: that of the cylindrical part."""
 
     def make(node: XmlElement, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
@@ -134,7 +137,7 @@ def _along_z(kind: type[Cylinder] | type[Capsule]) -> Callable[..., tuple[Shape,
 
 _ROUND_AND_FLAT = {"box": _box, "sphere": _sphere, "cylinder": _along_z(Cylinder), "capsule": _along_z(Capsule)}
 
-_STANDS_FOR: dict[str, tuple[Any, str]] = {
+_STANDS_FOR: dict[str, tuple[Outcome, str]] = {
     "hull": ("approximated", "its convex hull collides in its place"),
     "pieces": ("approximated", "convex pieces collide in its place"),
     "none": ("taken", ""),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -100,7 +99,7 @@ def _with(link: LinkSpec, body: MassProperties) -> LinkSpec:
     return replace(link, mass=body.mass, com=body.com, inertia=body.inertia)
 
 
-def _massless(link: Any) -> Any:
+def _massless(link: LinkSpec) -> LinkSpec:
     return replace(link, mass=0.0, com=None, inertia=None)
 
 

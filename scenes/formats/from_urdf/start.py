@@ -50,7 +50,7 @@ def _gaps(scene: SceneSpec, margin: float, only: str | None = None) -> list[tupl
     decide which links may touch.
     """
     model, _ = compile_scene(replace(scene, loops=()), overlaps="ignore")
-    topology: Any = model.topology
+    topology = model.topology
     statics = [static.name for static in scene.statics for _ in getattr(static, "shapes", (None,))]
     owners: list[Any] = [topology.names[link] if link >= 0 else None for link in topology.shape_links]
     owners[: len(statics)] = statics

@@ -7,9 +7,9 @@ axes, there last and in its own axes.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def bounds(file: Imported) -> tuple[np.ndarray, np.ndarray]:
     return np.array(low), np.array(high)
 
 
-def start(file: Imported, scale: float, *, normal: bool) -> Any:
+def start(file: Imported, scale: float, *, normal: bool) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
     """Gymnasium's starts: q uniform within +-scale of the file's, v normal or uniform with the scale.
 
     Departure: q stays within the limits of its joints, which are stiff springs there and rigid here.

@@ -124,6 +124,7 @@ _HOME = {
     "rnea_derivatives": "engine.dynamics.derivatives.inverse",
     "aba_derivatives": "engine.dynamics.derivatives.forward",
     "hybrid_derivatives": "engine.dynamics.derivatives.hybrid",
+    "close_loops": "engine.loops.projection",
     "closed": "engine.loops.jacobian",
     "constrained": "engine.loops.forward",
     "constrained_inverse": "engine.loops.inverse",
@@ -177,6 +178,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.loops.hybrid import constrained_hybrid as constrained_hybrid
     from .engine.loops.inverse import constrained_inverse as constrained_inverse
     from .engine.loops.jacobian import closed as closed
+    from .engine.loops.projection import close_loops as close_loops
     from .engine.loops.wrenches import loop_wrenches as loop_wrenches
     from .engine.model import Model as Model
     from .engine.planar.accelerations import chain_accelerations as chain_accelerations

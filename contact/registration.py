@@ -41,8 +41,10 @@ def register_law(
     tangential: whether it reads e_t.
     loses: whether it never gains energy; then rounding cannot make it gain any.
 
-    An impulse outside the friction cone, |p_t| > mu p_n, is put on its surface, with the result code
-    IMPACT_UNFINISHED. An impact that gains energy has the code ENERGY_GAINED, one that is not finite NOT_FINITE.
+    An impulse outside the friction cone, |p_t| > mu p_n, is put on its surface. One that leaves the bodies
+    approaching is replaced by the frictionless plastic impulse. Either has the code IMPACT_UNFINISHED in `events.code`;
+    the run goes on, and its own code does not tell. An impact that gains energy has the code ENERGY_GAINED there. One
+    that is not finite has the code NOT_FINITE and ends the run.
     """
     one = _of_components("register_law", name, impulse, 3)
 
@@ -94,13 +96,20 @@ def _of_components(door: str, name: str, of_one: Callable[..., Array], n: int) -
     given = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((3, 3), (3,), *[()] * n)]
     try:
         made = jax.eval_shape(of_one, *given)
+    except jax.errors.TracerArrayConversionError as why:
+        raise ValueError(
+            f"{door}: {name!r} hands arrays to numpy or to another library; write it with jax.numpy's functions"
+        ) from why
     except jax.errors.ConcretizationTypeError as why:
         raise ValueError(
             f"{door}: {name!r} asks for the value of an array, as `if`, `while`, `float` and `math` do; write "
             "jnp.where for a choice, and jax.numpy's functions"
         ) from why
-    if getattr(made, "shape", None) != (3,):
-        raise ValueError(f"{door}: {name!r} returns {made}; it must return one array (3,), the impulse on A [N s]")
+    if getattr(made, "shape", None) != (3,) or not jnp.issubdtype(made.dtype, jnp.floating):
+        what = f"an array {made.shape} of {made.dtype}" if hasattr(made, "shape") else repr(made)
+        raise ValueError(
+            f"{door}: {name!r} returns {what}; it must return one array (3,) of floats, the impulse on A [N s]"
+        )
     each = jnp.vectorize(of_one, signature=f"(3,3),(3){',()' * n}->(3)")
 
     def of_components(K: Sym3, u: Vec3, *numbers: Scalar) -> Vec3:

@@ -76,9 +76,14 @@ def resolve_impact(
 
     Leading axes broadcast. The function is jitted; it works under jit and vmap, and in forward and reverse mode.
     """
-    law_named(law)
+    chosen = law_named(law)
     arrays = [jnp.asarray(x) for x in (K, u, friction, restitution, tangential_restitution)]
     _check(*arrays)
+    if not (chosen.tangential or isinstance(arrays[-1], Tracer) or np.all(np.asarray(arrays[-1]) == 0)):
+        raise ValueError(
+            f"tangential_restitution is given, but the law {law!r} does not read it; "
+            'choose law="chatterjee_ruina", or leave it out'
+        )
     return _resolve(law, *arrays)
 
 

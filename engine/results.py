@@ -96,8 +96,8 @@ MESSAGES = {
     EVENTS_FULL: (
         "more impacts happened than the event log has room for, and the last ones were left out (the motion is "
         "complete): raise max_events to events.count + events.missed, or give max_events=0 for no log; a run whose "
-        "max_events is None makes room by itself, up to a million rows in all, but not inside jit; where max_events is "
-        "given, or inside jit, the first 64 of one instant are logged, however much room there is"
+        "max_events is None makes room by itself, up to a million rows in all, but not inside jit; there the first 64 "
+        "of one instant are logged, however much room there is"
     ),
     MOTORS_TOO_FEW: (
         "the accelerations need forces where there is no motor, see residual: mark more degrees of freedom as "

@@ -136,10 +136,10 @@ def raise_capacity(rules: Rules, code: int, contacts: int, pairs: int, given: fr
 def raise_log_capacity(rules: Rules, log: LogCapacity, logged: int, missed: int) -> tuple[Rules, LogCapacity]:
     """Return rules and log with enough capacity for a lane with these logged and missed impacts.
 
-    The log gets longer, up to its largest length; if it was not full, the rules record more impacts of one instant.
-    Both stay the same if no impact was missed, or if the log cannot get longer.
+    If it was not full, the rules record more impacts of one instant; otherwise it gets longer, up to its largest
+    length. Both stay the same if no impact was missed, or if neither helps.
     """
-    if not missed or log.rows == log.most:
+    if not missed:
         return rules, log
     if logged < log.rows:
         return replace(rules, max_logged=None), log
@@ -166,7 +166,8 @@ def _run_with_capacity(
     codes, missed = at_hand(ends.code, ends.missed)
     if not any_of(codes) and not any_of(missed):  # more checks would take longer than a short step
         return result
-    if not any((codes == code).any() for code in CAPACITIES) and not (log.rows < log.most and missed.any()):
+    can_log_more = log.rows and (log.rows < log.most or rules.max_logged is not None)
+    if not any((codes == code).any() for code in CAPACITIES) and not (can_log_more and missed.any()):
         return result
     groups: dict[tuple[Rules, LogCapacity], list[int]] = {}
     each = np.broadcast_arrays(*at_hand(*ends))

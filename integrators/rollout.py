@@ -31,6 +31,7 @@ from .control import Control, Orders, controller_of
 from .free import run_free, run_free_native
 from .lane_map import over_lanes
 from .motion.forces import Drive
+from .open_loops import warn_of_open_loops
 from .options import WHOLE, OptionKeywords, Options, check_count
 from .readouts.report import Report, make_report, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
@@ -214,6 +215,9 @@ def rollout(
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
     if inside_jit:
         refuse_explicit_sharding(state)
+
+    if throw and not inside_jit and state.t.ndim == 0:
+        warn_of_open_loops(model, state, 2)
 
     def some(rules: Rules, rows: int, lanes: np.ndarray | None) -> Rollout:
         chosen = (rules, rows, *static)

@@ -151,6 +151,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "rnea_derivatives": lambda s: call(carom.rnea_derivatives, s.model, s.q, s.v, s.a),
     "aba_derivatives": lambda s: call(carom.aba_derivatives, s.model, s.q, s.v, s.a),
     "hybrid_derivatives": lambda s: call(carom.hybrid_derivatives, s.model, s.q, s.v, s.given, s.a),
+    "close_loops": lambda s: call(carom.close_loops, s.model, s.state),
     "closed": lambda s: call(carom.closed, s.model, s.q, s.v, s.time),
     "constrained": lambda s: call(carom.constrained, s.model, s.q, s.v, s.time, s.a),
     "constrained_inverse": lambda s: call(carom.constrained_inverse, s.model, s.q, s.v, s.a, s.time, actuated=s.given),

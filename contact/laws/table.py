@@ -44,13 +44,14 @@ def impulse(law: Law, K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> t
 
     K: collision matrix [1/kg], u: velocity of A's point less B's [m/s], u.z < 0 approaching, mu: friction, e and e_t:
     restitution, all components of any common shape, in the contact frame (t1, t2, n), n from B to A.
-    Returns p [N s], zero if the bodies do not approach, NaN if an input is not finite; the code is OK, NOT_FINITE,
-    IMPACT_UNFINISHED or ENERGY_GAINED. Differentiable in forward mode.
+    Returns p [N s], zero if the bodies do not approach, NaN if an input or the law's answer is not finite; the code is
+    OK, NOT_FINITE, IMPACT_UNFINISHED or ENERGY_GAINED. Differentiable in forward mode.
     """
     numbers = alike(K, u, mu, e, e_t)
     K, u, (mu, e, e_t) = Sym3(*numbers[:6]), Vec3(*numbers[6:9]), numbers[9:]
     finite = functools.reduce(jnp.logical_and, (jnp.isfinite(x) for x in numbers))
     p, code = law.impulse(K, u, mu, e, e_t)
+    finite = functools.reduce(jnp.logical_and, (jnp.isfinite(x) for x in p.xyz), finite)
     p, changed = limit_ill_conditioned(
         K, u, p, mu, law.loses & (e <= 1) & (jnp.abs(e_t) <= 1)
     )  # e is not checked inside jit

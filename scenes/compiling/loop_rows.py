@@ -8,10 +8,8 @@ import jax
 import numpy as np
 
 from ...collision.poses import Array
-from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
-from ...engine.forest import Forest
-from ...engine.loops.evaluation import by_loop, errors, evaluate_loops, rates, row_loops
-from ...engine.loops.projection import project
+from ...engine.loops.evaluation import row_loops
+from ...engine.loops.projection import loop_errors, project
 from ...engine.model import Model
 from ...engine.native.surface import native_jit
 from ...engine.state import State
@@ -58,7 +56,7 @@ def _assemble(scene: SceneSpec, model: Model, state: State) -> State:
     """q and v that satisfy the loops, by Newton's method from the given ones."""
     q, v = state.q, state.v
     for iteration in range(ASSEMBLY + 1):
-        error, rate = (np.abs(np.asarray(x, np.float64)) for x in _off(model, q, v, state.t))
+        error, rate = (np.abs(np.asarray(x, np.float64)) for x in loop_errors(model, q, v, state.t))
         fastest = 1 + np.abs(np.asarray(v)).max(initial=0)
         off = np.maximum(error, rate / fastest)
         if (off <= CLOSED[q.dtype.itemsize]).all():
@@ -67,7 +65,7 @@ def _assemble(scene: SceneSpec, model: Model, state: State) -> State:
             q, v = _closer(model, q, v, state.t)
     worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
     loop = sorted(row_loops(model.topology))[worst]
-    spec, first = scene.loops[loop], _off(model, state.q, state.v, state.t)[0]
+    spec, first = scene.loops[loop], loop_errors(model, state.q, state.v, state.t)[0]
     where = loop_label(spec, loop)
     if error[worst] <= CLOSED[q.dtype.itemsize]:
         check.reject(
@@ -86,14 +84,3 @@ def _assemble(scene: SceneSpec, model: Model, state: State) -> State:
 @native_jit  # XLA takes ten times as long for a robot
 def _closer(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
     return project(model, q, v, t)
-
-
-@native_jit
-def _off(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Errors and rates (m,) of the loops' rows, in the loops' order, as those of `closed`."""
-    forest = Forest.of(model, q=q, v=v)
-    poses = propagate_poses(forest, model, q)
-    loops, order = evaluate_loops(forest, model, poses), by_loop(model.topology)
-    return errors(forest, model, loops, q, t)[order], rates(
-        forest, model, loops, propagate_velocities(forest, poses, v), v, t
-    )[order]

@@ -116,6 +116,13 @@ def test_what_is_put_on_the_cone_and_gains_energy_is_told(law):
     assert int(impact.code) == carom.Code.ENERGY_GAINED
 
 
+def test_an_answer_that_is_not_finite_is_told(law):
+    name = law("breaks", lambda K, u, mu, e, e_t: u / 0)
+    impact = asked(np.eye(3), [0.0, 0, -1], name)
+    assert np.isnan(impact.impulse).all()
+    assert int(impact.code) == carom.Code.NOT_FINITE
+
+
 @pytest.mark.parametrize(
     ("name", "impulse", "said"),
     [
@@ -129,6 +136,8 @@ def test_what_is_put_on_the_cone_and_gains_energy_is_told(law):
             "'chooses' asks for the value of an array",
         ),
         ("pair", lambda K, u, mu, e, e_t: (u, 0), r"must return one array \(3,\)"),
+        ("whole", lambda K, u, mu, e, e_t: jnp.array([0, 0, 1]), r"an array \(3,\) of int\d+; it must .* of floats"),
+        ("outside", lambda K, u, mu, e, e_t: np.asarray(u), "'outside' hands arrays to numpy"),
     ],
 )
 def test_what_is_no_law_is_refused(name, impulse, said):

@@ -202,6 +202,7 @@ def test_the_public_functions_forward_derivative():
         ({"friction": -0.1}, "friction is -0.1: a coefficient of friction is not negative"),
         ({"friction": [0.1, -0.2]}, r"friction is -0.2 at \[1\]"),
         ({"restitution": 1.5}, r"restitution is 1.5: it must be in \[0, 1\]"),
+        ({"tangential_restitution": 0.5}, "tangential_restitution is given, but the law 'stronge' does not read it"),
         ({"tangential_restitution": -2.0}, r"tangential_restitution is -2: it must be in \[-1, 1\]"),
         ({"law": "hertz"}, "no law of impact 'hertz'; choose one of"),
         (

@@ -200,3 +200,18 @@ def test_all_impacts_of_one_instant_are_logged():
     assert int(run.events.missed) == 0
     v = np.asarray(run.v[-1]).reshape(18, 6)[:, 3]
     np.testing.assert_allclose(v, [-1.0] * 9 + [0.0] * 9, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_given_log_holds_all_impacts_of_an_instant():
+    """Seventy balls that strike the floor at once, of which a program records 64 at first."""
+    b = carom.SceneBuilder()
+    b.add_plane(restitution=0.5)
+    for k in range(70):
+        b.add_body(f"{k}", [carom.Sphere(0.05)], mass=1.0, position=(0.2 * k, 0.0, 0.1), restitution=0.5)
+    model, state = carom.compile_scene(b.build())
+    run, few = (
+        carom.rollout(model, state, duration=0.15, frame_dt=0.15, max_events=room, throw=False) for room in (100, 69)
+    )
+    assert (int(run.events.count), int(run.events.missed)) == (70, 0)
+    assert (int(few.events.count), int(few.events.missed), int(few.code)) == (69, 1, EVENTS_FULL)

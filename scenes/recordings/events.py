@@ -109,10 +109,30 @@ def read_log(path: str | PathLike[str]) -> EventLog:
     for number, row in enumerate(rows[1:], 2):
         try:
             values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in row.items()}
-            impacts.append(LoggedImpact(**values)) if "bodies" in values else ends.append(End(**values))
+            entry = LoggedImpact(**values) if "bodies" in values else End(**values)
+            if not _is_sound(entry):
+                raise TypeError
+            impacts.append(entry) if isinstance(entry, LoggedImpact) else ends.append(entry)
         except (TypeError, AttributeError):
             raise FileError(path, "neither an impact nor the end of a link: make the log again", number) from None
     return EventLog(head, tuple(impacts), tuple(ends))
+
+
+def _is_sound(entry: LoggedImpact | End) -> bool:
+    """Return whether the fields of an entry that was read are of their types."""
+
+    def are(kind: type | tuple[type, ...], values: Any, count: int | None = None) -> bool:
+        listed = isinstance(values, tuple) and (count is None or len(values) == count)
+        return listed and all(isinstance(x, kind) and not isinstance(x, bool) for x in values)
+
+    numbers = int, float
+    if not are(int, (entry.lane,)):
+        return False
+    if isinstance(entry, End):
+        return are(str, (entry.link,)) and are(numbers, entry.q) and are(numbers, entry.v)
+    pairs = entry.u_n, entry.u_t, entry.kinetic
+    own = entry.t, entry.p_n, entry.p_t
+    return are(str, entry.bodies, 2) and are(numbers, own) and all(are(numbers, x, 2) for x in pairs)
 
 
 def _pair(x: np.ndarray) -> tuple[float, float]:

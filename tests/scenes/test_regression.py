@@ -102,6 +102,12 @@ def test_a_missing_golden_says_how_to_make_it(tmp_path):
         ('{"carom event log": 2}\n', "line 1: schema 2 is not 1"),
         ('{"carom event log": 1}\n{"t": 1.0\n', "line 2: .* is no line of JSON"),
         ('{"carom event log": 1}\n{"t": 1.0}\n', "line 2: neither an impact nor"),
+        ('{"carom event log": 1}\n{"link": "a", "q": ["0"], "v": [0]}\n', "line 2: neither an impact nor"),
+        (
+            '{"carom event log": 1}\n{"t": 1, "bodies": ["a", "b"], "p_n": "1", "p_t": 0, "u_n": [0, 0], '
+            '"u_t": [0, 0], "kinetic": [0, 0]}\n',
+            "line 2: neither an impact nor",
+        ),
     ],
 )
 def test_files_that_are_no_logs_are_refused(tmp_path, text, says):

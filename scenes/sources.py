@@ -40,6 +40,8 @@ def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec | ChainSpe
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS and not os.path.exists(path) and os.path.basename(path) == path:
         return library_scene(path)  # which says that there is none
+    if os.path.isdir(path):
+        raise FileError(path, f"it is a folder: give a scene's file in it, of type {', '.join(_READERS)}")
     if not os.path.isfile(path):
         raise FileError(path, f"there is no such file{_hint(path)}")
     if suffix not in _READERS:
@@ -57,9 +59,9 @@ def save_scene(scene: SceneSpec | SceneBuilder, path: str | PathLike[str]) -> No
 
 
 def _hint(path: str) -> str:
-    near = get_close_matches(Path(path).stem, SCENES | CHAINS, n=1)
+    near = get_close_matches(Path(path).stem, SCENES | CHAINS, n=1, cutoff=0.75)
     here = f"give a path that is absolute, or relative to {os.getcwd()!r}"
-    return f": the library has a scene {near[0]!r}, without a suffix" if near else f": {here}"
+    return f": {here}; the library has a scene {near[0]!r}, without a suffix" if near else f": {here}"
 
 
 def _toml(path: str, **parameters: Any) -> SceneSpec:

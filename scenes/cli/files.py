@@ -56,7 +56,7 @@ def view(
     if export is not None:
         from ..show.page import write_page
 
-        target(export, (".html",))
+        target(export, (".html",), "--export")
         write_page(_read(Path(source)) if is_file else _record(source, robot), export)
         say(f"wrote {export}")
         return

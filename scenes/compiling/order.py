@@ -61,7 +61,9 @@ def _check_names(scene: SceneSpec) -> None:
                 wanted = " or ".join(kind.__name__ for kind in kinds)
                 reject("scene", field, spec, f"it must hold {wanted}: use SceneBuilder, or these classes")
     if not scene.links:
-        reject("scene", "links", (), "there must be at least one: use add_body or add_link")
+        reject(
+            "scene", "links", (), "there must be at least one: use add_body or add_link; in TOML [[body]] or [[link]]"
+        )
     first: dict[str, str] = {}
     for i, spec in enumerate((*scene.links, *scene.statics)):
         if spec.name is None and type(spec) in (PlaneSpec, StaticSpec):

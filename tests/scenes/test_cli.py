@@ -359,6 +359,7 @@ WRONG = {
     "run": "Missing argument",
     "run pendulm": "no scene named 'pendulm': did you mean 'pendulum'?",
     "run pendulum.toml": "pendulum.toml: there is no such file",
+    "run .": ".: it is a folder",
     "run notes.txt": "notes.txt: ",
     "run bad.toml": "bad.toml, line 1: ",
     "run light.toml": "light.toml, line 3: ",

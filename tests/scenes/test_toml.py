@@ -247,7 +247,7 @@ def test_load_reads_files_and_the_library(tmp_path):
     ("source", "parameters", "message"),
     [
         ("pendulm", {}, "no scene named 'pendulm': did you mean 'pendulum'"),
-        ("pendulm.toml", {}, "pendulm.toml: there is no such file: the library has a scene 'pendulum'"),
+        ("pendulm.toml", {}, "'; the library has a scene 'pendulum', without a suffix"),
         ("zzz.toml", {}, "zzz.toml: there is no such file: give a path that is absolute, or relative to '"),
         ("rooms/kitchen", {}, "rooms/kitchen: there is no such file"),
         ("scene.json", {}, "scene.json: no scene is read from .json: give .toml, .urdf, .xacro, .xml"),

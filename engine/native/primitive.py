@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
+from jax.extend.core import Primitive, Var
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 from jax.typing import ArrayLike
@@ -217,6 +217,46 @@ def _transpose(cotangents: Sequence[Any], *args: Any, program: Derivative, batch
 
 
 ad.primitive_transposes[tangent_p] = _transpose
+
+
+def _primals_of(program: Program, unknown: Sequence[bool]) -> int:
+    """Return the number of a derivative's primal arguments if only tangents are unknown, otherwise 0."""
+    n = len(program.primal.avals) if isinstance(program, Derivative) and not any(program.open) else 0
+    return n if any(unknown) and not any(unknown[:n]) else 0
+
+
+def _split(trace: Any, *tracers: Any, program: Program, batched: tuple[bool, ...]) -> list[Any]:
+    """Evaluate what is known of a derivative, its results, and leave its tangents for later: part of a transpose."""
+    n = _primals_of(program, [not x.is_known() for x in tracers])
+    if not (n and isinstance(program, Derivative)):
+        return trace.default_process_primitive(native_p, tracers, {"program": program, "batched": batched})
+    given = [x.pval.get_known() for x in tracers[:n]]
+    made = native_p.bind(*given, program=program.primal, batched=batched[:n])
+    return [*made, *trace.default_process_primitive(tangent_p, tracers, {"program": program, "batched": batched})]
+
+
+def _split_recomputed(
+    saveable: object, unknown: Sequence[bool], at_hand: Sequence[bool], equation: Any
+) -> tuple[Any, Any, list[bool], list[bool], list[Any]]:
+    """Split a derivative under `jax.checkpoint` into its results, which are known, and all of it, to compute later.
+
+    Returns both equations; of each result, whether it is unknown and whether the second has it; and what that needs.
+    """
+    program, batched, count = equation.params["program"], equation.params["batched"], len(equation.outvars)
+    needed = [x for x, there in zip(equation.invars, at_hand, strict=True) if isinstance(x, Var) and not there]
+    n = _primals_of(program, unknown)
+    if not any(unknown):
+        return equation, None, [False] * count, [False] * count, []
+    if not (n and isinstance(program, Derivative)):
+        return None, equation, [True] * count, [True] * count, needed
+    first = len(program.primal.results)
+    own = {"program": program.primal, "batched": batched[:n]}
+    known = equation.replace(invars=equation.invars[:n], outvars=equation.outvars[:first], params=own)
+    return known, equation, [False] * first + [True] * (count - first), [True] * count, needed
+
+
+pe.custom_partial_eval_rules[native_p] = _split
+pe.partial_eval_jaxpr_custom_rules[native_p] = _split_recomputed
 
 
 def _batch(

@@ -105,7 +105,7 @@ def propose(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | No
         same = search.correction.times > 0
         if clocks.each():  # a tree that waits for others keeps its step
             same = same | (jnp.isfinite(search.aim) & (h == lane.tried.h)) | (h == 0)
-        known = (same | (lane.counts.ticks == 0)).all()
+        known = ((same & ~lane.fresh) | (lane.counts.ticks == 0)).all()  # the last step is no proposal of a fresh lane
         tried = jax.lax.cond(known, lambda: lane.tried, take_step)
     q, v = _apply_correction(model, clocks, tried.uncorrected, search.correction)
     q, v = zero_faint_velocities(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried, tried.residual)

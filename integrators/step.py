@@ -147,7 +147,7 @@ def depends_on_step(model: Model, contacts: Contacts, impacts: Array, window: Ar
     before the impacts. At a frame such a lane detects again, as a new run does.
     """
     if window is not None:  # these detect what may touch within the window, at any state
-        return impacts < 0
+        return jnp.zeros(impacts.shape, bool)
     return (contacts.active & ~in_envelope(model, contacts)).any(0) | (impacts > 0)
 
 

@@ -44,15 +44,23 @@ SCENES: dict[str, Any] = {
     "eight dominoes": lambda: dominoes(8),
     **{name: lambda name=name: of_library(name) for name in ("ragdoll", "coin", "hopper", "pool_break")},
 }
-QUICK = ("two dominoes", "sliding boxes")
+ISLANDS: dict[str, Any] = {"clocks": "islands"}
+SIMULTANEOUS, WINDOWS, RK4 = {"impacts": "simultaneous"}, {"window": 1e-3}, {"scheme": "rk4"}
+RUNS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in SCENES), ("pool_break", ISLANDS),
+    *(("two dominoes", how) for how in (ISLANDS, SIMULTANEOUS, WINDOWS, RK4)),
+]  # fmt: skip
+QUICK = [("two dominoes", {}), ("two dominoes", ISLANDS), ("sliding boxes", {})]
 
 
-@pytest.mark.parametrize("scene", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in SCENES])
-def test_a_run_from_any_frame_has_the_same_bits(scene: str) -> None:
+@pytest.mark.parametrize(
+    ("scene", "how"), [pytest.param(*run, marks=[] if run in QUICK else pytest.mark.slow) for run in RUNS]
+)
+def test_a_run_from_any_frame_has_the_same_bits(scene: str, how: dict[str, Any]) -> None:
     model, state = SCENES[scene]()
-    run = carom.rollout(model, state, duration=0.7, frame_dt=FRAME, throw=False)
+    run = carom.rollout(model, state, duration=0.7, frame_dt=FRAME, throw=False, **how)
     starts = carom.State(run.q[:-1], run.v[:-1], run.t[:-1])
-    alone = carom.rollout(model, starts, duration=FRAME, frame_dt=FRAME, throw=False)
+    alone = carom.rollout(model, starts, duration=FRAME, frame_dt=FRAME, throw=False, **how)
     for name in ("q", "v"):
         whole, parts = np.asarray(getattr(run, name))[1:], np.asarray(getattr(alone, name))[:, 1]
         differ = np.flatnonzero((whole != parts).any(-1))

@@ -222,7 +222,7 @@ def _shift_end(
     change = _advance_trees(model, d.state, rates, late)
     # tangent of the time at which each contact strikes
     still = rows.still
-    opens = relative_velocity(still, to_blocks(trees, _displacement(model, state.q, change.q))).z
+    opens = relative_velocity(still, to_blocks(trees, _displacement(model, state.q, change.q)), every=True).z
     opens = opens if gap is None else opens + gap
     each = jnp.where(now, opens, 0) / jnp.where(now, -u_n, 1)
     # the fastest contact of each island, and the fastest of all for the clock

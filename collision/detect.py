@@ -21,7 +21,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import compact, map_to_last
 from ..engine.forest import Forest
 from ..engine.model import Model
-from ..engine.native.primitive import native
+from ..engine.native.function import native
 from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
 from ..engine.rows import take
 from ..engine.shaped import Float

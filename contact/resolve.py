@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Sym3, Vec3
-from ..engine.native.primitive import native
+from ..engine.native.function import native
 from ..engine.shaped import Float, Int, Real
 from .laws.table import alike, law_named, reversible_impulse
 

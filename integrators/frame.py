@@ -28,6 +28,7 @@ from .motion.forces import Drive
 from .recording import Events, Record, events_of
 from .rules import Rules
 from .step import first_lane, tick
+from .ticks import run_ticks
 
 STEPS, ROWS = 16, 2**12  # steps and rows of resting contacts that are kept in a frame; at least two steps
 
@@ -79,7 +80,18 @@ class Frame(NamedTuple):
     slept: Array
 
 
-Carry = tuple[Array, Array, Touching, Lane, Record, Touching, Array]  # of the loop over ticks
+class FrameLog(NamedTuple):
+    """What a frame records of its ticks.
+
+    rows: () number of rows of `carried` that are real.
+    before, carried, slept: see `Frame`.
+    """
+
+    record: Record
+    before: Touching
+    carried: Touching
+    rows: Array
+    slept: Array
 
 
 def frame(
@@ -104,42 +116,35 @@ def frame(
     start = first_lane(rules, model, state, interval, controller, windows[0] if windows else None, island)
     most = sum((2 * dt / window for window in windows), start=0.0) + max_ticks * (1 + len(windows))
     nothing = _touching(start.ready.contacts, in_envelope(model, start.ready.contacts))
-    kept = len(nothing.pair) * max(2, min(STEPS, ROWS // len(nothing.pair)))
-    carried = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (kept, *x.shape[1:])), nothing)
+    room = len(nothing.pair) * max(2, min(STEPS, ROWS // len(nothing.pair)))
+    carried = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (room, *x.shape[1:])), nothing)
 
-    def busy(carry: Carry) -> Array:
-        ticks, _, _, lane, _, _, _ = carry
-        return (ticks < most) & ~lane.done
-
-    def one(carry: Carry) -> Carry:
-        """Run one tick.  rows: () number of rows of `carried` that are real."""
-        ticks, rows, before, lane, record, carried, slept = carry
+    def one(ticks: Array, lane: Lane, log: FrameLog) -> tuple[Lane, FrameLog]:
         if windows:
             lane = lane.in_windows(ticks >= max_ticks)
         ticked = tick(rules, model, lane, interval, max_dt, controller)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
         rested = _touching(lane.ready.contacts, ticked.step.resting, ticked.step.impulse)
-        carried, rows = _append_rows(carried, rows, rested, accepted & ~lane.fresh)
-        record = ticked.log_impacts(record)
+        carried, rows = _append_rows(log.carried, log.rows, rested, accepted & ~lane.fresh)
+        record = ticked.log_impacts(log.record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
-        before = jax.tree.map(lambda new, old: jnp.where(ticks == 0, new, old), there, before)
-        slept = slept + jnp.where(_asleep(lane), lane.clock.left - ticked.lane.clock.left, 0)
-        return ticks + 1, rows, before, ticked.lane, record, carried, slept
+        before = jax.tree.map(lambda new, old: jnp.where(ticks == 0, new, old), there, log.before)
+        slept = log.slept + jnp.where(_asleep(lane), lane.clock.left - ticked.lane.clock.left, 0)
+        return ticked.lane, FrameLog(record, before, carried, rows, slept)
 
-    zero = jnp.int32(0)
     slept = jnp.zeros(island.shape, state.q.dtype)
-    first = (zero, zero, nothing, start, Record.new(state, 0, most_impacts), carried, slept)
-    ticks, _, before, lane, record, carried, slept = jax.lax.while_loop(busy, one, first)
+    first = FrameLog(Record.new(state, 0, most_impacts), nothing, carried, jnp.int32(0), slept)
+    ticks, lane, (record, before, carried, _, slept) = run_ticks(one, start, first, most)
     left = jnp.where(lane.done, 0, lane.clock.left)
     code = gravest(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
-    room = lane.counts.contacts, lane.counts.pairs, lane.counts.windows
+    most_at_once = lane.counts.contacts, lane.counts.pairs, lane.counts.windows
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
     there, end, last = _touching(after, in_envelope(model, after)), lane.ready.state, lane.island
     if sleeps is not None and last is not None:
         rests = after, lane.ready.rows, quiet & lane.done
         last = put_to_sleep(model, last, state, end, *rests, sleeps, drive.motors)
         end = State(end.q, jnp.where(dofs_asleep(model.topology, last), 0, end.v), end.t) if sleeps else end
-    return Frame(end, left, ticks, before, there, impacts, carried, code, *room, last, slept)
+    return Frame(end, left, ticks, before, there, impacts, carried, code, *most_at_once, last, slept)
 
 
 def _asleep(lane: Lane) -> Array:

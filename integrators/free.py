@@ -12,8 +12,8 @@ from jax import Array
 
 from ..engine.model import Model
 from ..engine.native.blocks import side_by_side
+from ..engine.native.function import native
 from ..engine.native.open_arrays import Open, OpenRecord
-from ..engine.native.primitive import native
 from ..engine.packed import Packed, unpack_model
 from ..engine.state import State
 from .clock import Frames

@@ -1,6 +1,6 @@
 """A run: ticks until every lane has reached its last frame. Lanes never wait for each other at frames.
 
-`lane_map.py` decides which lanes run side by side. The loop over ticks is the only one over time.
+`lane_map.py` decides which lanes run side by side.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..engine.algebra import bounded
 from ..engine.algebra.fence import lane_programs
 from ..engine.model import Model
+from ..engine.native.function import native
 from ..engine.native.open_arrays import Open, OpenRecord
-from ..engine.native.primitive import native
 from ..engine.native.program import in_derivative
 from ..engine.packed import Packed, unpack_model
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
@@ -33,6 +32,7 @@ from .recording import Record
 from .rules import Rules
 from .sleep import may_sleep, skip_sleeping_frames
 from .step import first_lane, tick
+from .ticks import run_ticks
 
 TICKS_A_CHECK = 4  # ticks between two checks whether all lanes are done, on devices other than the CPU
 
@@ -85,12 +85,7 @@ def run(
     first = first_lane(rules, model, state, frames, controller, window, clocks=clocks, max_dt=max_dt)
     record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
 
-    def busy(carry: tuple[Array, Lane, Record]) -> Array:
-        ticks, lane, _ = carry
-        return (ticks < max_ticks) & ~lane.done.all()
-
-    def one(_: Array | int, carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
-        ticks, lane, record = carry
+    def one(_: Array, lane: Lane, record: Record) -> tuple[Lane, Record]:
         number = lane.clock.frame
         ticked = tick(rules, model, lane, frames, max_dt, controller)
         after = ticked.lane.ready.state
@@ -103,21 +98,12 @@ def run(
         if rules.report:
             more = readings(rules.report, model, lane, ticked)
             record = record.with_readings(number, more, ticked.lane.clock.frame > number, lane.done)
-        after = (
-            skip_sleeping_frames(model, ticked.lane, record, frames, controller, max_dt)
-            if sleeps
-            else (ticked.lane, record)
-        )
-        return ticks + 1, *after
+        if sleeps:
+            return skip_sleeping_frames(model, ticked.lane, record, frames, controller, max_dt)
+        return ticked.lane, record
 
-    def some(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
-        return one(0, carry) if lane_programs() else jax.lax.fori_loop(0, TICKS_A_CHECK, one, carry)
-
-    start = (jnp.int32(0), first, record)
-    if reverse:
-        ticks, lane, record = bounded.iterate(busy, lambda x: one(0, x), start, int(max_ticks))
-    else:
-        ticks, lane, record = jax.lax.while_loop(busy, some, start)
+    a_check = 1 if lane_programs() else TICKS_A_CHECK
+    ticks, lane, record = run_ticks(one, first, record, max_ticks, reverse=reverse, a_check=a_check)
     code = gravest(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
     if record.logs:
         code = gravest(code, jnp.where(record.missed > 0, EVENTS_FULL, OK))

@@ -22,7 +22,7 @@ from ..algebra.fence import lane_programs
 from ..model import Model
 from ..packed import Packed, is_traced, lanes_of, pack_model, unpack_model
 from .blocks import side_by_side
-from .primitive import native
+from .function import native
 
 R = TypeVar("R", covariant=True)
 

@@ -18,8 +18,8 @@ from ...engine import results
 from ...engine.algebra.fence import lane_programs
 from ...engine.display import Row, count, display_as, lanes_text, numbers, values
 from ...engine.native.blocks import side_by_side
+from ...engine.native.function import native
 from ...engine.native.open_arrays import Open, OpenRecord
-from ...engine.native.primitive import native
 from ...engine.planar.accelerations import may_hold_angles, state_of
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
@@ -28,6 +28,7 @@ from ...engine.shaped import Float, Int
 from ..clock import Frames
 from ..options import MOST_LOG, WHOLE, check_count
 from ..rollout import frame_times, intervals_of
+from ..ticks import run_ticks
 from .chain_step import ChainBounds
 from .lane import ChainLane, ChainStats, first_lane
 from .record import ChainEvents, ChainRecord, events_of, frames_of, new_record, record_first_frame, record_tick
@@ -187,17 +188,12 @@ def run_chain(
     rows = rows_of(model, state.t.shape)
     start = first_lane(rows, state, frames, bounds.max_dt)
 
-    def busy(carry: tuple[Array, ChainLane, ChainRecord]) -> Array:
-        ticks, lane, _ = carry
-        return (ticks < max_ticks) & ~lane.done.all()
-
-    def iteration(carry: tuple[Array, ChainLane, ChainRecord]) -> tuple[Array, ChainLane, ChainRecord]:
-        ticks, lane, record = carry
+    def one(_: Array, lane: ChainLane, record: ChainRecord) -> tuple[ChainLane, ChainRecord]:
         acting = current_drive(rows, model, lane, function, drive)
         after, struck = tick(rules, rows, lane, acting, bounds, frames)
-        return ticks + 1, after, record_tick(record, rows, lane, after, struck)
+        return after, record_tick(record, rows, lane, after, struck)
 
-    _, lane, record = jax.lax.while_loop(busy, iteration, (jnp.int32(0), start, record_first_frame(record, start)))
+    _, lane, record = run_ticks(one, start, record_first_frame(record, start), max_ticks)
     return Ended(state_of(lane.now, lane.t), lane.stats, lane.code, lane.done), record
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ...engine.native.primitive import native
+from ...engine.native.function import native
 from .episode import EnvState, Transition
 from .starts import split
 from .task import BatchTask

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from ...engine.model import Model
-from ...engine.native.primitive import native
+from ...engine.native.function import native
 from ...engine.state import State
 from ...integrators.advance import step
 from ...integrators.readouts.sensors import at_instant

@@ -16,8 +16,8 @@ from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.loops.impulse import velocity_changes
 from ...engine.model import Model
+from ...engine.native.function import native
 from ...engine.native.joined_results import JoinedResults, join_results, split_results
-from ...engine.native.primitive import native
 from ...engine.packed import Packed, pack_model, unpack_model
 from ...engine.state import State
 from ...engine.topology import Topology

@@ -18,7 +18,7 @@ from carom.bench.peers import MujocoWorld
 from carom.bench.rapier_world import RapierWorld
 from carom.bench.step_cases import CASES
 from carom.bench.timing import left_to_xla
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 from carom.engine.results import IMPACT_UNFINISHED
 from carom.engine.state import State
 

@@ -10,7 +10,7 @@ import pytest
 import carom
 from carom.collision.detect import detect_with_bounds
 from carom.collision.proximities import Proximities
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 
 SIDE = 1.2  # of the room they are thrown into [m]
 LOOK = 0.01  # of each shape [m]

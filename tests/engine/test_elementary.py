@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 from carom.engine.algebra.elementary import FUNCTIONS
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 
 pytest.importorskip("llvmlite")
 

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import carom
 from carom.contact.cone.few import FEW
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 from carom.integrators.clock import Frames
 from carom.integrators.lanes import Window
 from carom.integrators.motion.forces import Drive

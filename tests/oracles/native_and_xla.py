@@ -13,7 +13,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 
 DENORMAL = {np.dtype(np.float64): 2.3e-308, np.dtype(np.float32): 1.2e-38}  # below: 0, on either side or on both
 

@@ -19,7 +19,7 @@ from jax import lax
 from jax.extend.core.primitives import empty2_p
 
 from carom.engine.forward_only import forward_only
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 
 SIZES = (1, 2, 3, 8, 15, 16, 17, 24, 33, 64, 100)
 TERMS = (0, 1, 5, 16, 17, 40, 200)

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 from carom.tests.oracles.native_and_xla import Native, Refused, assert_close, no_fallback, xla
 
 X = np.arange(40.0)

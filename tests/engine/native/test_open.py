@@ -10,7 +10,7 @@ import ctypes, mmap
 import jax, numpy as np
 from jax import lax
 from carom.engine.native.open_arrays import Open
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 from carom.tests.oracles.native_and_xla import no_fallback
 
 jax.config.update("jax_enable_x64", True)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 from carom.tests.oracles.native_and_xla import no_fallback
 
 

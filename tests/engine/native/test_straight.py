@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.native.primitive import native
+from carom.engine.native.function import native
 from carom.engine.native.surface import native_jit
 from carom.scenes.live.standing import link_states
 

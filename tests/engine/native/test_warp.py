@@ -21,8 +21,8 @@ from jax import lax
 import carom
 from carom.engine.native import code, paths
 from carom.engine.native.arena import THREADS
+from carom.engine.native.function import native
 from carom.engine.native.open_arrays import OpenRecord
-from carom.engine.native.primitive import native
 from carom.engine.native.program import Program
 from carom.engine.native.runner import VARIABLE, Runner, of_gpu
 from carom.engine.native.types import Unsupported

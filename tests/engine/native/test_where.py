@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from carom.engine.native.function import native
 from carom.engine.native.graph import Graph
 from carom.engine.native.liveness import prune
-from carom.engine.native.primitive import native
 from carom.engine.native.rules import translate
 from carom.engine.native.rules.table import size_of
 from carom.engine.native.types import type_of

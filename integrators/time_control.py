@@ -109,7 +109,9 @@ def decide(
     contacts, rows: contacts at its end, and their Jacobian.
     max_dt: () or (*batch), the longest step [s].
     """
-    part, length = tried.part, tried.h  # the only numbers with derivatives: a slide's end moves
+    # what has a derivative: where a slide ends, and corrections
+    part, length = tried.part, tried.h
+    moving = model, lane.clocks, lane.search.correction, tried, contacts, rows
     model, lane, tried, contacts, rows = stop_gradient((model, lane, tried, contacts, rows))
     after, h, search, clocks = tried.state, tried.h, lane.search, lane.clocks
     each = functools.partial(clocks.of_contacts, rows.tree)
@@ -180,16 +182,13 @@ def decide(
     )
     rejected = none._replace(
         high=jnp.where(too_deep, h, search.high),
-        aim=jnp.minimum(jnp.where(too_deep, back, jnp.where(rough, fine, h * part)), sure),
+        aim=jnp.minimum(jnp.where(too_deep, back, jnp.where(rough, fine, length * part)), sure),
         rejected=search.rejected + 1,
         short=search.short,
         fine=jnp.minimum(jnp.where(rough, fine, search.fine), sure),
     )
-    correction = jax.lax.cond(
-        again.any(),
-        lambda: correct_step_end(model, clocks, search.correction, tried, contacts, rows, errors, again),
-        lambda: search.correction,
-    )
+    correct = lambda: correct_step_end(*moving, errors, again)  # noqa: E731
+    correction = jax.lax.cond(again.any(), correct, lambda: moving[2])
     repeated = search._replace(aim=length, correction=correction, fine=fine)
     refused = jax.tree.map(functools.partial(clocks.either, again), repeated, rejected)
     if clocks.each():  # a tree whose step is acceptable keeps it and waits for the others

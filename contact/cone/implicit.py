@@ -53,7 +53,11 @@ def solution_derivative(
     real = rows.K.zz > 0
     K = jax.tree.map(lambda k, unit: jnp.where(real, k, unit), rows.K, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
     closed, stick = coulomb.behaviour(K, p, u, mu)
-    law = coulomb.linear(K, p, u, mu, (closed, stick), jnp.full(V.shape[2:], SOFT[V.dtype.itemsize], V.dtype))
+    soft = SOFT[V.dtype.itemsize]
+    load = p.z * K.zz
+    closed = closed & (load > soft * load.max(0, initial=0))  # a redundant contact without load stays so
+    stick = stick & closed
+    law = coulomb.linear(K, p, u, mu, (closed, stick), jnp.full(V.shape[2:], soft, V.dtype))
     square = p.x * p.x + p.y * p.y
     slips = closed & ~stick & (square > 0)
     size = jnp.sqrt(jnp.where(slips, square, 1))

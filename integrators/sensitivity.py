@@ -160,15 +160,29 @@ def detect_and_determine(
         return Detection(near, bounds, drop_immovable(model, contacts, rows), rows, look.reach)
 
 
+class StepEnd(NamedTuple):
+    """The end of a step, as the proposal has it or at the time of impact: the same numbers, with other derivatives.
+
+    tried: the proposal.
+    contacts, rows: contacts at its end, and their Jacobian.
+    """
+
+    tried: Proposal
+    contacts: Contacts
+    rows: ContactJacobian
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def detect_at_impact_time(
     rules: Rules, model: Model, lane: Lane, tried: Proposal, look: DetectionRanges, still: Array | None = None
-) -> tuple[Proposal, Detection, Array]:
+) -> tuple[Proposal, Detection, Array, StepEnd]:
     """Return the end of a proposal, the detection there, and `Lane.late`. Derivatives are those at the time of impact.
 
+    The last result is the same end with its derivatives at the end of the proposal.
     still: (T, *batch) -1 for trees that move; None: all move.
     """
-    return tried, detect_and_determine(rules, model, tried.state, look, _window_length(lane), still), lane.late
+    there = detect_and_determine(rules, model, tried.state, look, _window_length(lane), still)
+    return tried, there, lane.late, StepEnd(tried, there.contacts, there.rows)
 
 
 def _window_length(lane: Lane) -> Array | None:
@@ -179,7 +193,7 @@ def _derivative(
     rules: Rules,
     primals: tuple[Model, Lane, Proposal, DetectionRanges, Array | None],
     tangents: tuple[Any, ...],
-) -> tuple[tuple[Proposal, Detection, Array], tuple[Proposal, Detection, Array]]:
+) -> tuple[tuple[Proposal, Detection, Array, StepEnd], tuple[Proposal, Detection, Array, StepEnd]]:
     model, lane, tried, look_within, still = differentiated_once(primals)
     if tried.window is not None:
         raise TypeError("a run in windows has no derivatives, since what strikes in one has no time: leave out window=")
@@ -196,10 +210,13 @@ def _derivative(
     late = instantiate_zeros(tangents[1].late, lane.late)
     numbers, changes = [fields[k] for k in varied], [slopes[k] for k in varied]
     there, linear = jax.linearize(look, tried.state.q, *numbers)
+    own = linear(d.state.q, *changes)
+    end, d_end = StepEnd(tried, there.contacts, there.rows), StepEnd(d, own.contacts, own.rows)
     if rules.time_control != "fixed":  # with fixed steps, an impact does not end a step
         gap = linear(jnp.zeros_like(d.state.q), *changes).contacts.gap if varied else None
         d, late = _shift_end(model, lane, tried, there, d, gap, late)
-    return (tried, there, lane.late), (d, linear(d.state.q, *changes), late)
+        own = linear(d.state.q, *changes)
+    return (tried, there, lane.late, end), (d, own, late, d_end)
 
 
 def _shift_end(

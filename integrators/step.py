@@ -81,10 +81,11 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         rules, model, step.state.q, step.state.v, max_dt, max_gap_error(model, lane, step.h, expected), apart
     )
     asleep = clocks.waiting(lane.island, step.h, lane.clock.left, lane.fresh)
-    step, (near, bounds, contacts, rows, reach), late = detect_at_impact_time(rules, model, lane, step, ranges, asleep)
+    step, (near, bounds, contacts, rows, reach), late, end = detect_at_impact_time(
+        rules, model, lane, step, ranges, asleep
+    )
     with jax.named_scope("decide"):
-        tried = step._replace(h=first_try.h)  # the same length, as a function of what chose it
-        verdict = decide(rules, model, lane, tried, expected, contacts, rows, max_dt)
+        verdict = decide(rules, model, lane, *end, expected, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
         clock, t = advance_clock(lane.clock, step.h, frames, apart)

@@ -98,15 +98,15 @@ def decide(
     model: Model,
     lane: Lane,
     tried: Proposal,
-    expected: ExpectedContacts,
     contacts: Contacts,
     rows: ContactJacobian,
+    expected: ExpectedContacts,
     max_dt: Array,
 ) -> Verdict:
     """Decide whether a proposal is accepted.
 
-    expected: expected motion of the contacts that the step began with.
     contacts, rows: contacts at its end, and their Jacobian.
+    expected: expected motion of the contacts that the step began with.
     max_dt: () or (*batch), the longest step [s].
     """
     # what has a derivative: where a slide ends, and corrections

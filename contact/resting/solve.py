@@ -140,7 +140,8 @@ def solve(
     V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
     u_n = relative_velocity(rows, V).z
     now = phases(model, contacts, u_n)
-    end_target = target_velocity(model, gap_to_close(model, contacts.gap, now.resting), h)
+    gap = jnp.where(contacts.active, contacts.gap, 0)  # infinite gaps have no derivative in reverse mode
+    end_target = target_velocity(model, gap_to_close(model, gap, now.resting), h)
     least_speed = jnp.broadcast_to(model.gap_band, contacts.code.shape) / STEP
     # stage 0, if needed: contacts that close are stopped; stage 1: resting contacts carry their load over the step
     stops = stopped_at_start(model, contacts, u_n).any(0)

@@ -234,13 +234,18 @@ def test_of_a_sliding_box() -> None:
     np.testing.assert_allclose(forward, [v / (mu * G), -v * v / (2 * mu * mu * G)], rtol=1e-4)
 
 
-def boxes_on_boxes(x: jax.Array, max_dt: float, **how: Any) -> tuple[jax.Array, Any]:
-    """Two stacked boxes slide at different speeds, tip together onto an edge, and the lower one stops sliding."""
+@functools.cache
+def stack() -> Any:
     b = carom.SceneBuilder(gravity=(0, 0, -G))
     b.add_plane(friction=0.5)
     for k in range(2):
         b.add_body(f"box{k}", shapes=[carom.Box((0.1, 0.1, 0.1))], mass=1.0, position=(0.02 * k, 0, 0.1 + 0.2 * k))
-    model, state = carom.compile_scene(b)
+    return carom.compile_scene(b)
+
+
+def stacked(x: jax.Array, max_dt: float, **how: Any) -> tuple[jax.Array, Any]:
+    """Two stacked boxes slide at different speeds, tip together onto an edge, and the lower one stops sliding."""
+    model, state = stack()
     start = carom.State(state.q, state.v.at[3].set(x[1]).at[9].set(x[2]), state.t)
     run = carom.rollout(
         model.replace(mass=model.mass * x[0]), start, duration=0.2, frame_dt=0.2, max_dt=max_dt, **{**RUN, **how}
@@ -251,11 +256,65 @@ def boxes_on_boxes(x: jax.Array, max_dt: float, **how: Any) -> tuple[jax.Array, 
 @pytest.mark.parametrize(("max_dt", "tolerance"), [(0.05, 5e-3), (0.01, 1e-3)])
 def test_of_boxes_that_slide_on_many_contacts(max_dt: float, tolerance: float) -> None:
     """Corrections of steps move with the start, and so do the ends of slides that are found in several tries."""
+    stack()
     x = jnp.array([1.0, 0.7, 1.1])
-    forward, code = jax.jit(jax.jacfwd(functools.partial(boxes_on_boxes, max_dt=max_dt), has_aux=True))(x)
+    forward, code = jax.jit(jax.jacfwd(functools.partial(stacked, max_dt=max_dt), has_aux=True))(x)
     assert int(code) == results.OK
-    expected = differences(lambda x: boxes_on_boxes(x, max_dt)[0], x, 1e-5)
+    expected = differences(lambda x: stacked(x, max_dt)[0], x, 1e-5)
     np.testing.assert_allclose(forward, expected, atol=tolerance * np.abs(expected).max())
     if max_dt == 0.05:
-        back = jax.jit(jax.grad(lambda x: boxes_on_boxes(x, max_dt, reverse=True, max_ticks=48)[0]))(x)
+        back = jax.jit(jax.grad(lambda x: stacked(x, max_dt, reverse=True, max_ticks=48)[0]))(x)
         np.testing.assert_allclose(back, forward, rtol=1e-9)
+
+
+# -- trees that rest ------------------------------------------------------------------------------------------
+
+
+def legs() -> Any:
+    """A leg with a spring falls on its foot and stands. Until it is corrected, the foot closes faster than at rest."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.5)
+    up = (0, 0, 1)
+    b.add_link("hip", joint=carom.Prismatic(axis=up), mass=0.8, position=(0, 0, 0.5), inertia=(0.01,) * 3)
+    spring = carom.Prismatic(axis=up, stiffness=300.0, damping=3.0)
+    b.add_link("foot", parent="hip", joint=spring, position=(0, 0, -0.3), mass=0.2,
+               shapes=[carom.Sphere(0.1)], inertia=(1e-3,) * 3)  # fmt: skip
+    return *carom.compile_scene(b), 0.35
+
+
+def arms() -> Any:
+    """A double pendulum whose first joint falls to its limit and rests there."""
+    b = carom.SceneBuilder()
+    axis, inertia = (0, 1, 0), (0.01,) * 3
+    b.add_link("a", joint=carom.Revolute(axis=axis, limits=(-0.6, 0.7)), mass=0.8, com=(0.2, 0, 0), inertia=inertia)
+    b.add_link("b", parent="a", joint=carom.Revolute(axis=axis, damping=0.02), position=(0.4, 0, 0), mass=0.4,
+               com=(0.25, 0, 0), inertia=inertia)  # fmt: skip
+    return *carom.compile_scene(b), 0.35
+
+
+@pytest.mark.parametrize("scene", [legs, arms])
+def test_of_trees_at_rest(scene: Any) -> None:
+    """By gravity, with steps whose ends are corrected: against differences, and reverse mode against forward mode."""
+    model, state, end = scene()
+
+    def run(x: jax.Array, **how: Any) -> tuple[jax.Array, Any]:
+        ran = carom.rollout(
+            model.replace(gravity=model.gravity * x),
+            state,
+            duration=end,
+            frame_dt=end,
+            max_events=0,
+            throw=False,
+            **how,
+        )
+        return jnp.concatenate([ran.state.q, ran.state.v]), (ran.code, ran.stats.resting)
+
+    forward, (code, rests) = jax.jit(jax.jacfwd(run, has_aux=True))(1.0)
+    assert int(code) == results.OK
+    assert int(rests) > 10
+    step = 1e-5
+    expected = (run(1.0 + step)[0] - run(1.0 - step)[0]) / (2 * step)
+    np.testing.assert_allclose(forward, expected, rtol=1e-3, atol=1e-4)
+    across = jnp.array([0.3, -0.2, 0.5, 0.7])
+    back = jax.jit(jax.grad(lambda x: across @ run(x, reverse=True, max_ticks=400)[0]))(1.0)
+    np.testing.assert_allclose(back, across @ forward, rtol=1e-6)

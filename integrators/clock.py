@@ -10,7 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.lax import stop_gradient
 from jax.typing import DTypeLike
+
+ON_GRID = 4  # units of rounding of a time: as far as it may be from a multiple of the interval
 
 
 class Frames(NamedTuple):
@@ -66,7 +69,19 @@ class Clock(NamedTuple):
 def start_clock(t: Array, frames: Frames) -> Clock:
     """Return a clock at the time t (*batch), before the first frame."""
     first = jnp.broadcast_to(frames.interval(0), t.shape).astype(t.dtype)
-    return Clock(first, t + first, jnp.ones(t.shape, jnp.int32))
+    return Clock(first, time_after(t, first), jnp.ones(t.shape, jnp.int32))
+
+
+def time_after(t: Array, interval: Array) -> Array:
+    """Return t + interval, without drift: if t is a multiple of the interval but for rounding, so is the result.
+
+    It depends on t alone, so that a run that goes on from a frame has the times of one that was not cut.
+    """
+    each = jnp.where(interval > 0, interval, 1)
+    number = jnp.round(t / each)
+    on_grid = (interval > 0) & (jnp.abs(t - number * each) <= ON_GRID * jnp.finfo(t.dtype).eps * jnp.abs(t))
+    total = t + interval
+    return total + stop_gradient(jnp.where(on_grid, (number + 1) * each - total, 0))
 
 
 def start_island_clocks(clock: Clock, trees: int, apart: Array) -> Clock:
@@ -99,7 +114,7 @@ def advance_clock(clock: Clock, h: Array, frames: Frames, apart: Array | None = 
 def _next(clock: Clock, reached: Array, frames: Frames) -> tuple[Array, Array, Array]:
     """Return the interval after the next frame [s], and the time and number of the next frame after it is reached."""
     next_one = jnp.where(clock.frame < frames.count, frames.interval(clock.frame), 0).astype(clock.left.dtype)
-    due, frame = clock.due + next_one, clock.frame + 1
+    due, frame = time_after(clock.due, next_one), clock.frame + 1
     return next_one, jnp.where(reached, due, clock.due), jnp.where(reached, frame, clock.frame)
 
 

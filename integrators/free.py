@@ -16,7 +16,7 @@ from ..engine.native.function import native
 from ..engine.native.open_arrays import Open, OpenRecord
 from ..engine.packed import Packed, unpack_model
 from ..engine.state import State
-from .clock import Frames
+from .clock import Frames, time_after
 from .control import controller_of
 from .motion.forces import Drive
 from .prepare import Controller
@@ -55,7 +55,7 @@ def _next(
         return move(model, state, h, drive.motors, drive.impulses(h))
 
     end = jax.lax.fori_loop(0, substeps, substep, state)
-    return State(end.q, end.v, state.t + dt)  # the sum of many steps would add rounding errors
+    return State(end.q, end.v, time_after(state.t, dt))  # the sum of many steps would add rounding errors
 
 
 @functools.partial(native, alike=True)

@@ -22,15 +22,23 @@ from .world import Live
 STIFF = (
     12.0  # [1/s] rate at which legs bring the capsule to its height, critically damped; softer than what gravity stops
 )
+BELOW = 0.01  # [m] what is higher than the capsule's lowest point by more is no ground
 LEAVES = 0.5  # [m/s] a character that rises faster, and does not press on the ground, has left it
 SPREAD = 0.7  # distance of the outer rays from the capsule's axis, as part of its radius
 FEET = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], float) * SPREAD
 
 
 class Footing(NamedTuple):
-    """The ground under the feet.  body: its name.  distance: below the capsule's centre [m].  point [m]."""
+    """The ground under the feet.
+
+    body: its name.
+    shape: its index in the model.
+    distance: how far it is below the capsule's centre [m].
+    point: where a ray meets it [m].
+    """
 
     body: str
+    shape: int
     distance: float
     point: Float[np.ndarray, " 3"]
 
@@ -38,8 +46,11 @@ class Footing(NamedTuple):
 class Character:
     """A character walks, jumps, climbs stairs and slopes, stands on moving ground and pushes bodies in its way.
 
+    What is higher than `step` is in the way and no ground, nor is a loose body that a single ray meets, like a ball.
+
     world: the body's world.  body: name of a free body with one capsule along its z axis, upright.
-    step: height of the stairs that it climbs [m]; the capsule floats that far above the ground.
+    step: height of the stairs that it climbs [m]; the capsule floats that far above the ground. Its round bottom rides
+        over edges that are higher by up to two thirds of its radius.
     slope: the steepest ground that it stands on [rad].
     acceleration, in_air: limits of its walk's acceleration on the ground, and off it [m/s^2].
     push: largest force of its legs, in parts of its weight.  mask: layers that are ground.
@@ -155,17 +166,23 @@ class Character:
         reach = self.height + self.step / 2
         hits = world.raycasts(feet, -up, reach, ignore=[self.body], mask=self.mask)
         firm = (hits.shape >= 0) & (hits.normal @ up >= np.cos(self.slope))
+        firm &= hits.distance >= self.height - self.step - BELOW
+        owners = [world.owner(int(shape)) if ok else "" for shape, ok in zip(hits.shape, firm, strict=True)]
+        firm &= [owner not in world.bodies or owners.count(owner) > 1 for owner in owners]
         if not firm.any():
             return None
         k = int(np.where(firm, hits.distance, np.inf).argmin())
-        found = Footing(world.owner(int(hits.shape[k])), float(hits.distance[k]), np.asarray(hits.point[k], float))
+        shape, point = int(hits.shape[k]), np.asarray(hits.point[k], float)
+        found = Footing(owners[k], shape, float(hits.distance[k]), point)
         rising = (np.asarray(world.velocity(self.body)[3:], float) - self._ground_velocity(found)) @ up
         return None if found.distance > self.height and rising > LEAVES else found
 
     def _ground_velocity(self, hit: Footing) -> Array:
         """Velocity (3,) of the ground under it [m/s]."""
         if hit.body not in self.world.bodies:
-            return np.zeros(3)
+            model = self.world.model
+            twist, origin = (np.asarray(x, float)[hit.shape] for x in (model.shape_twist, model.shape_position))
+            return twist[3:] + np.cross(twist[:3], hit.point - origin)
         moving = np.asarray(self.world.velocity(hit.body), float)
         link = self.world.model.topology.link(hit.body)
         pose = np.asarray(self.world.pose(hit.body), float)

@@ -23,6 +23,10 @@ def world() -> carom.Live:
         b.add_static(name, [carom.Box((5, 2, 0.1))], position=(x, 0, 0), quaternion=turn)
     b.add_body("hero", [carom.Capsule(0.3, 0.5)], mass=MASS, position=(0, 0, HEIGHT), friction=0.0)
     b.add_body("crate", [carom.Box((0.5, 0.5, 0.5))], mass=20.0, position=(-2, 0, 0.5), friction=0.3)
+    b.add_body("carton", [carom.Box((0.25, 0.25, 0.25))], mass=2.0, position=(-3, -10, 0.25), friction=0.5)
+    b.add_body("ball", [carom.Sphere(0.11)], mass=0.4, position=(-3, -12, 0.11), friction=0.5)
+    belt = [carom.Box((3, 1, 0.05))]
+    b.add_static("belt", belt, position=(0, 10, 0.05), linear_velocity=(1.2, 0, 0), friction=0.8)
     motor = carom.Motor("velocity", kd=math.inf, effort=1e5)
     lift = [carom.Box((1, 1, 0.05))]
     b.add_link("lift", joint=carom.Prismatic((0, 0, 1), motor=motor), position=(0, 4, 0.1), mass=100.0, shapes=lift)
@@ -121,6 +125,29 @@ def test_it_pushes_what_is_in_its_way(world: carom.Live, hero: carom.Character) 
     hero.walk((-1, 0, 0))
     play(hero, 180)
     assert world.pose("crate")[0] < -3.0
+
+
+@pytest.mark.parametrize(("name", "y"), [("carton", -10), ("ball", -12)])
+def test_light_things_are_pushed_and_do_not_lift_it(world: carom.Live, name: str, y: float) -> None:
+    world.reset()
+    hero = carom.Character(world, "hero")
+    world.teleport("hero", (-5, y + 0.1, HEIGHT))
+    hero.walk((1.5, 0, 0))
+    highest = fastest = 0.0
+    for _ in range(150):
+        play(hero, 1)
+        highest = max(highest, float(world.pose("hero")[2]))
+        fastest = max(fastest, float(np.linalg.norm(world.velocity(name)[3:])))
+    assert highest < HEIGHT + 0.02
+    assert fastest < 2.5 * 1.5
+    assert world.pose("hero")[0] > -2
+
+
+def test_a_conveyor_carries_it(world: carom.Live, hero: carom.Character) -> None:
+    world.teleport("hero", (-2, 10, HEIGHT + 0.1))
+    play(hero, 90)
+    assert hero.ground == "belt"
+    assert world.velocity("hero")[3:] == pytest.approx((1.2, 0, 0), abs=1e-2)
 
 
 def test_it_goes_back_in_time_with_its_world(world: carom.Live, hero: carom.Character) -> None:

@@ -10,7 +10,8 @@ that leans on another one cannot turn), so the second correction acts along the 
 
 J turns with the shift, so both are computed twice, the second time with the changes of gaps and normal velocities by
 the second derivatives of the gaps (`contact/curvature.py`). The remaining gap is of order 3 in the shift. Contacts that
-the shift would push in get a wanted gap as well.
+the shift would push in get a wanted gap as well. A correction may pull a contact, but not much harder than the step
+pressed it: if more is needed, the body has left the contact, for example over an edge, and the contact is left out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from jax.lax import stop_gradient
 from ..contact.contact_jacobian import ContactJacobian, jacobian_at, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.curvature import contact_kinematics_at
+from ..contact.gather_scatter import gather
 from ..contact.grips import lock_dofs
 from ..contact.impulses import ContactImpulses
 from ..engine.algebra.vec3 import Vec3
@@ -39,7 +41,8 @@ from .lanes import Correction
 from .least_changes import change_solver
 from .proposal import Proposal
 
-PUSHED = 2  # repetitions with more contacts, because a shift would push them in
+ADHERES = 4.0  # times the load: a contact that a correction would pull harder has opened
+REPEATED = 3  # most repetitions with other contacts
 
 
 class _CorrectionState(NamedTuple):
@@ -48,7 +51,7 @@ class _CorrectionState(NamedTuple):
     tries: number of repetitions.
     normal: (C, *batch) contacts whose gaps it sets.
     off: (C, *batch) errors of their gaps [m].
-    goes_on: whether it is repeated because other contacts were pushed in.
+    goes_on: whether it is repeated with other contacts.
     shift: (T + 1, w, *batch) displacement [rad, m].
     kick: (T + 1, w, *batch) change of velocity [rad/s, m/s].
     p: (C, *batch) impulses of the kick [N s].
@@ -85,19 +88,26 @@ def correct_step_end(
     if tried.locked_dofs is not None:  # joints that are held do not move
         rows = jacobian_at(lock_dofs(model, tried.locked_dofs), tried.state.q, contacts)
     vary = rows, contacts.gap, to_blocks(trees_of(model.topology), tried.state.v)
-    model, tried, contacts, rows = stop_gradient((model, tried, contacts, rows.still))
+    model, end_state, contacts, rows = stop_gradient((model, tried.state, contacts, rows.still))
     none = jnp.zeros_like(errors.gap)
     concerned, still = clocks.of_contacts(rows.tree, again), jnp.zeros_like(before.shift)
     sticks = errors.tangent & clocks.of_contacts(rows.tree, before.times == 0)
 
+    was, matched = errors.partner
+    load = jnp.where(matched, gather(stop_gradient(tried.impulse.z), was, 0), 0)
+    h = stop_gradient(clocks.of_contacts(rows.tree, tried.h))
+
     def iterate(x: _CorrectionState) -> _CorrectionState:
-        directions = jax.tree.map(lambda x: x & concerned, Vec3(sticks, sticks, x.normal))
+        tangent = sticks & x.normal
+        directions = jax.tree.map(lambda x: x & concerned, Vec3(tangent, tangent, x.normal))
         change_for = change_solver(clocks, rows, directions, still)
-        (shift, _), (kick, _) = change_for(Vec3(none, none, x.off), errors.u)
+        (shift, l), (kick, p) = change_for(Vec3(none, none, x.off), errors.u)
+        adheres = (l.z < -ADHERES * load * h) | (~errors.lifts & (p.z < -ADHERES * load))
+        pulls = concerned & x.normal & errors.normal & adheres
         there = contacts.gap + relative_velocity(rows, shift).z
         new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
         off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)
-        gap_change, rate_change = _effect_of_turning_normals(model, tried.state, contacts, rows, shift, kick)
+        gap_change, rate_change = _effect_of_turning_normals(model, end_state, contacts, rows, shift, kick)
         # at the end of an edge the second derivative is meaningless
         small = jnp.abs(gap_change) <= clocks.of_contacts(rows.tree, clocks.most(rows.tree, jnp.abs(x.off)))
         gap_change = jnp.where(x.normal & small, gap_change, 0)
@@ -108,13 +118,14 @@ def correct_step_end(
         gains = clocks.total(rows.tree, p.dot(u + relative_velocity(rows, kick) * 0.5)) > 0
         kick = clocks.either(gains, jnp.zeros_like(kick), kick)
         p = jax.tree.map(lambda c: jnp.where(clocks.of_contacts(rows.tree, gains), 0, c), p)
-        return _CorrectionState(x.tries + 1, x.normal | new, off, new.any() & (x.tries < PUSHED), shift + more, kick, p)
+        goes_on = (new | pulls).any() & (x.tries < REPEATED)
+        return _CorrectionState(x.tries + 1, (x.normal & ~pulls) | new, off, goes_on, shift + more, kick, p)
 
     start = _CorrectionState(
         jnp.int32(0), errors.normal, errors.gap, jnp.bool_(True), still, still, Vec3(none, none, none)
     )
     end = jax.lax.while_loop(lambda x: x.goes_on, iterate, start)
-    normal, tangent = end.normal & concerned, sticks & concerned
+    normal, tangent = end.normal & concerned, sticks & end.normal & concerned
     gaps = normal & (errors.normal | (contacts.gap > 0))
     kicked = clocks.of_contacts(rows.tree, clocks.total(rows.tree, end.p.dot(end.p)) > 0)
     velocities = Vec3(tangent & kicked, tangent & kicked, errors.normal & ~errors.lifts & kicked)
@@ -122,7 +133,7 @@ def correct_step_end(
     shift, kick = with_derivative(found, *vary)
     impulses = before.impulses
     if impulses is not None:
-        impulses = impulses + ContactImpulses.by(model, tried.state.q, contacts, end.p)
+        impulses = impulses + ContactImpulses.by(model, end_state.q, contacts, end.p)
     return Correction(before.shift + shift, before.kick + kick, before.times + 1, impulses)
 
 

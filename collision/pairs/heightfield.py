@@ -14,7 +14,7 @@ the highest vertex. If B is deeper than its own inradius, it may be pushed out o
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +38,7 @@ Kernel = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 # of all lengths: a point this little below its triangle is not on a side. Rounding is less, but a quaternion that has
 # drifted, or is given with seven digits, stretches, and every column's point might seem to be on a side
 SIDE = 1e-6
+FLUSH = 64  # units of rounding: what rises less above a body's lowest point is no side
 ROWS = 4  # of a contact, at most
 VECTOR = 64  # bytes
 
@@ -62,10 +63,9 @@ def heightfield(kind: str) -> Kernel:
         def meet(b: Solid, X: Transform, size: Vec3, corners: Vec3) -> tuple[Near, ...]:
             """Contact with one column for each item."""
             found = COLUMN[kind](b, Solid(size, hull_of(corners, PRISM)), X.inverse())
-            return tuple(
-                _on_top(a.ground.grid, size, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners)
-                for r in found
-            )
+            of_field = [Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p) for r in found]
+            rows = [_on_top(a.ground.grid, size, row, corners) for row in of_field]
+            return _slide_over(rows, functools.partial(_lowest, kind, b, X), corners)
 
         apart, half = _apart(corners, lo, hi), jnp.minimum(a.size.x, a.size.y) / 2
         promised = jnp.minimum(promised, jnp.maximum(apart, half).min(0))  # no jump where a column comes near
@@ -129,6 +129,28 @@ def _on_top(grid: tuple[int, int], cell: Vec3, row: Near, corners: Vec3) -> Near
     for x, n, d in zip((row.a.x, row.a.y), grid, (cell.x, cell.y), strict=True):
         covered &= jnp.abs(x) < (n - 1) / 2 * d - rough
     return only_where(~(covered & (row.gap > 0)), row)
+
+
+def _lowest(kind: str, b: Solid, X: Transform, up: Vec3) -> Scalar:
+    """B's least coordinate along `up`, in A's axes [m]."""
+    return (X.R @ SUPPORT[kind](b, compute_once(X.R.T @ -up)) + X.p).dot(up) - radius(kind, b)
+
+
+def _slide_over(rows: Sequence[Near], lowest: Callable[[Vec3], Scalar], corners: Vec3) -> tuple[Near, ...]:
+    """The rows of each column; one along its triangle's normal where B touches a side but lies above the triangle.
+
+    A body that slides over flat ground is a little in it, and would strike the side of the next column.
+    """
+    top, second, third = (jax.tree.map(lambda x, k=k: x[k], corners) for k in range(3))
+    up = direction((second - top).cross(third - top), Z_AXIS)
+    first, *others = rows
+    size = jnp.abs(second.x - third.x) + jnp.abs(second.y - third.y) + jnp.abs(second.z - third.z)
+    rough = max(FLUSH * jnp.finfo(size.dtype).eps, SIDE) * (size + jnp.abs(first.a.x) + jnp.abs(first.a.y))
+    askew = first.normal.dot(up) > SIDE - 1  # normals are from B to the ground
+    over = askew & (jnp.abs(first.gap) <= rough) & (lowest(up) - top.dot(up) >= -rough)
+    gap = (first.b - top).dot(up)
+    flat = Near(gap, -up, first.b - up * gap, first.b)
+    return select(over, flat, first), *(only_where(~over, row) for row in others)
 
 
 def _sides(rows: Near) -> tuple[Near, ...]:

@@ -22,8 +22,8 @@ from carom.engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from carom.integrators import correction
 from carom.integrators.clocks import ONE
 from carom.integrators.contact_error import ContactErrors, _match_by_distance
-from carom.integrators.correction import _least_change
 from carom.integrators.lanes import Correction
+from carom.integrators.least_changes import _least_change
 
 G = 9.81
 
@@ -259,9 +259,10 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     none = jnp.zeros_like(here.gap)
     missed = ContactErrors(
         Vec3(none, none, none + fast), none + off, here.active, no, no, none + 1.0, jnp.array(True), jnp.array(0.0),
-        (jnp.zeros_like(here.pair), no),
+        (jnp.arange(len(none)), here.active),
     )  # fmt: skip
-    tried: Any = SimpleNamespace(locked_dofs=None, state=carom.State(q, v, state.t))
+    load = Vec3(none, none, none + 1e3)  # the correction pulls, and may do so by the load
+    tried: Any = SimpleNamespace(locked_dofs=None, state=carom.State(q, v, state.t), impulse=load, h=jnp.array(1.0))
     put = functools.partial(correction.correct_step_end, model, ONE)
     first = Correction.none(model, state.t, state.t, False)
     found = put(first, tried, here, before, missed, jnp.array(True))
@@ -273,6 +274,26 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     assert abs(float((there.gap - here.gap)[which]) + off) < off / 1e4
     assert abs(float((relative_velocity(after, new).z - relative_velocity(before, V).z)[which]) + fast) < fast / 1e3
     assert all(float(jnp.abs(y - 2 * x).max()) < 1e-6 for x, y in zip(found[:2], later[:2], strict=True))
+
+
+@pytest.mark.parametrize("load", [0.0, 1e3])
+def test_a_correction_pulls_by_no_more_than_the_load(load):
+    """A body that has rolled off an edge is not pulled back to it; what pushes is corrected in any case."""
+    model, state = arm("floating")
+    here, rows = look(model, state.q)
+    no, none = jnp.zeros_like(here.active), jnp.zeros_like(here.gap)
+    for off in (1e-3, -1e-3):
+        missed = ContactErrors(
+            Vec3(none, none, none + off), none + off, here.active, no, no, none + 1.0, jnp.array(True), jnp.array(0.0),
+            (jnp.arange(len(none)), here.active),
+        )  # fmt: skip
+        tried: Any = SimpleNamespace(
+            locked_dofs=None, state=state, impulse=Vec3(none, none, none + load), h=jnp.array(1.0)
+        )
+        first = Correction.none(model, state.t, state.t, False)
+        found = correction.correct_step_end(model, ONE, first, tried, here, rows, missed, jnp.array(True))
+        changed = float(jnp.abs(found.shift).max()), float(jnp.abs(found.kick).max())
+        assert all((x > 1e-5) == (off < 0 or load > 0) for x in changed)
 
 
 def egg():

@@ -316,7 +316,12 @@ def per_interval(control: ChainDrive, intervals: int, state: ChainState) -> Chai
         if given is None:
             continue
         x, own = jnp.asarray(given, state.x.dtype), (n, 2)[:axes]
-        constant = [own, *([(*lanes, *own)] if lanes and lanes[0] != intervals else [])]
+        if lanes == (intervals,) and x.shape == (intervals, *own):
+            raise ValueError(
+                f"chain_rollout: control.{name} has shape {x.shape}, and there are as many lanes as intervals between "
+                f"frames: give {(intervals, *lanes, *own)}, intervals first"
+            )
+        constant = [own, *([(*lanes, *own)] if lanes else [])]
         if x.shape in constant:
             x = jnp.broadcast_to(x, (intervals, *x.shape))
         if x.shape not in ((intervals, *own), (intervals, *lanes, *own)):

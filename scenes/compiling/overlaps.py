@@ -55,6 +55,8 @@ def overlaps(model: Model, q: Array, most: int | None = None) -> list[tuple[int,
     """
     topology = model.topology
     pairs = np.array(topology.pairs, int).reshape(-1, 2)
+    if topology.filtered:
+        pairs = pairs[np.asarray(model.pair_touches) > 0]
     kinds = np.array(topology.shape_kinds, str)
     pairs = pairs[~np.isin(kinds[pairs], [*SOUPS]).any(1)] if len(pairs) else pairs
     if not len(pairs):

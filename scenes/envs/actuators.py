@@ -57,6 +57,8 @@ def select_actuators(actuators: Sequence[Actuator], names: Sequence[str] | None,
         alike = sum(actuator.name == name for actuator in actuators)
         if alike > 1:
             raise ValueError(f"{task}: {alike} actuators are named {name!r}: give each a name of its own in the file")
+        if list(names).count(name) > 1:
+            raise ValueError(f"{task}: actuators names {name!r} twice: name each actuator once")
     return tuple(by_name[name] for name in names)
 
 

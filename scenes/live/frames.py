@@ -91,6 +91,7 @@ class SteppedWorld:
         self._larger: Future[SteppedWorld] | None = None
         self.model = self._parts.model
         self._changes = Changes(self._parts.spec, self.model, self._parts.bodies)
+        self._calling_back = False
         self._callbacks: list[tuple[Callable[[Contact], object], str | None]] = []
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
@@ -109,6 +110,7 @@ class SteppedWorld:
     def step(self, dt: float | None = None) -> None:
         """Step one frame of dt seconds (None: the world's own), with the forces applied since the last one."""
         self._idle()
+        self._not_in_callback()
         self._finish_frame(self._frame_task(dt)())
 
     def begin_step(self, dt: float | None = None) -> None:
@@ -118,6 +120,7 @@ class SteppedWorld:
         other changes raise RuntimeError.
         """
         self._idle()
+        self._not_in_callback()
         self._coming = _another_thread().submit(self._frame_task(dt))
 
     def end_step(self) -> None:
@@ -129,6 +132,10 @@ class SteppedWorld:
     def _idle(self) -> None:
         if self._coming is not None:
             raise RuntimeError("a frame is on its way, of begin_step(): call end_step() first")
+
+    def _not_in_callback(self) -> None:
+        if self._calling_back:
+            raise RuntimeError("a callback of on_contact or of a trigger is in the frame's end: step after it returns")
 
     def _frame_task(self, dt: float | None) -> Callable[[], ComputedFrame]:
         """A function that computes a frame, and changes nothing of the world."""
@@ -181,6 +188,14 @@ class SteppedWorld:
                 parts.bodies, frame, parts.stepper.sleeping_contacts(before, asleep.island, motors, frame)
             )
         )
+        self._calling_back = True
+        try:
+            self._call_back()
+        finally:
+            self._calling_back = False
+
+    def _call_back(self) -> None:
+        """Call the callbacks of contacts and triggers."""
         for contact in self.contact_events() if self._callbacks else ():
             for callback, body in tuple(self._callbacks):  # callbacks may add some
                 if body in (None, contact.a, contact.b):

@@ -30,6 +30,8 @@ from .by_hand import leaves_plane, put_in_plane, put_there, with_push
 from .pool import PoolError, Spares
 from .saves import TURNING
 
+BEYOND = 1e-5  # [rad, m] rounding of coordinates that are put at a limit
+
 T = TypeVar("T", bound=Iterable[Any])
 
 
@@ -184,7 +186,18 @@ class WorldState:
             q = arguments.numbers("q", q, coordinates.stop - coordinates.start)
             if self.model.topology.joints[link] in TURNING:
                 q[-4:] = arguments.quaternion("the quaternion in q", q[-4:])
+            else:
+                self._check_limits(name, q, dofs)
         return self._put_joint(link, q, None if v is None else arguments.numbers("v", v, dofs.stop - dofs.start))
+
+    def _check_limits(self, name: str, q: Numbers, dofs: slice) -> None:
+        """Raise ValueError if coordinates are beyond the limits by more than rounding."""
+        lower, upper = (np.asarray(x, float)[dofs] for x in (self.model.lower, self.model.upper))
+        if (np.asarray(q) < lower - BEYOND).any() or (np.asarray(q) > upper + BEYOND).any():
+            raise ValueError(
+                f"set_joint: q is {brief(np.asarray(q).tolist())}, beyond the limits of the joint of {name!r}, "
+                f"{brief(lower.tolist())} to {brief(upper.tolist())}"
+            )
 
     def _put_joint(self, link: int, q: Numbers | None, v: Numbers | None) -> WorldState:
         """Put a joint at checked coordinates."""

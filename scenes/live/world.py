@@ -122,7 +122,7 @@ class Live(Inputs):
         self._set_by_hand(self._now.put(body, *put))
 
     def set_joint(self, link: str, q: Numbers | None = None, v: Numbers | None = None) -> None:
-        """Put a joint at these coordinates, moving at these velocities; None leaves them unchanged."""
+        """Put a joint at these coordinates, within its limits, moving at these velocities; None: unchanged."""
         self._set_by_hand(self._now.put_joint(link, q, v))
 
     def raycast(

@@ -43,8 +43,9 @@ class ShardFolder:
             out.write((json.dumps(manifest, indent=2) + "\n").encode())
 
     def finished_shards(self) -> set[int]:
-        """Numbers of the finished shards."""
-        return {int(found[1]) for name in os.listdir(self.path) if (found := NAME.fullmatch(name))}
+        """Numbers of the finished shards; those that were cut off are not finished."""
+        found = {int(match[1]) for name in os.listdir(self.path) if (match := NAME.fullmatch(name))}
+        return {number for number in found if zipfile.is_zipfile(self._file(number))}
 
     def write(self, number: int, arrays: Mapping[str, Array]) -> None:
         with replacing(self._file(number)) as out:

@@ -1,5 +1,6 @@
 """Planar chains in time: exact times of stops, momentum, limits, release, order, lanes, runs in pieces."""
 
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -157,6 +158,19 @@ def test_a_stuck_joint_is_torn_off():
         assert bool(result.stuck[-1, 1] < 0) is leaves
         assert int(result.stuck[-1, 0]) == 0
         assert bool(result.x[-1, 1, 1] > 1e-5) is leaves
+
+
+def test_a_drive_of_as_many_lanes_as_intervals_has_both() -> None:
+    """Rows could be lanes or intervals."""
+    model = chain(2)
+    lanes = carom.tile(start(model, 0.3), 6)
+    force = jnp.zeros((6, N, 2)).at[0, 1, 1].set(30.0)  # on the first lane alone
+    run = functools.partial(carom.chain_rollout, model, lanes, duration=0.06, frame_dt=0.01)
+    with pytest.raises(ValueError, match=r"as many lanes as intervals .* give \(6, 6, 4, 2\), intervals first"):
+        run(control=ChainDrive(force=force))
+    ends = run(control=ChainDrive(force=jnp.broadcast_to(force, (6, *force.shape)))).v[:, -1, 1]
+    assert not np.array_equal(ends[0], ends[1])
+    assert np.array_equal(ends[1], ends[2])
 
 
 @pytest.mark.parametrize(("scheme", "order"), [("average", 2), ("constant", 1)])

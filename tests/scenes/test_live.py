@@ -447,3 +447,12 @@ def test_names_of_before_work_and_say_what_they_are_called_now(world):
         assert world.ray((0, 0, 5), (0, 0, -1)).body == "ball"
     with pytest.raises(AttributeError, match="'Live' object has no attribute 'jump'"):
         world.jump()
+
+
+def test_a_joint_is_put_within_its_limits() -> None:
+    b = carom.SceneBuilder()
+    b.add_link("door", joint=carom.Revolute((0, 0, 1), limits=(0.0, 1.5)), mass=1.0, inertia=(1, 1, 1))
+    world = carom.Live(b, warm=False)
+    world.set_joint("door", 1.5)
+    with pytest.raises(ValueError, match=r"q is \[1.6\], beyond the limits of the joint of 'door', \[0.0\] to \[1.5\]"):
+        world.set_joint("door", 1.6)

@@ -434,6 +434,16 @@ def test_shards_by_several_hands_are_put_together(tmp_path: Path) -> None:
     assert all(whole[name].tobytes() == x.tobytes() for name, x in again.arrays.items())
 
 
+def test_a_shard_that_was_cut_off_is_run_again(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"lanes": 12, "shard": 4, "out": tmp_path / "x.npz", **RUN}
+    carom.sweep("bouncing_ball", part=(0, 2), **given)
+    file = tmp_path / "x.npz.parts" / "shard-000000.npz"
+    file.write_bytes(file.read_bytes()[:500])
+    again = carom.sweep("bouncing_ball", **given)
+    whole = carom.sweep("bouncing_ball", lanes=12, **RUN)
+    assert all(whole[name].tobytes() == x.tobytes() for name, x in again.arrays.items())
+
+
 def test_folders_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     def of(**options: Any) -> None:
         carom.sweep("bouncing_ball", part=(0, 2), out=tmp_path / "x.npz", **{"lanes": 8, "shard": 4, **RUN, **options})
@@ -453,9 +463,6 @@ def test_folders_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     spec = apply_setting(carom.load("bouncing_ball"), "gravity.2", -5.0)
     with pytest.raises(FileError, match=r"scene\.model was"):
         carom.sweep(spec, part=(0, 2), out=tmp_path / "x.npz", lanes=8, shard=4, **RUN)
-    (parts / "shard-000000.npz").write_bytes(b"PK no zip")
-    with pytest.raises(FileError, match=r"shard-000000\.npz: it cannot be read"):
-        of()
     (parts / "manifest.json").write_text("{")
     with pytest.raises(FileError, match="no manifest of a sweep"):
         of()

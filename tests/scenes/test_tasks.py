@@ -152,6 +152,8 @@ def test_mjcf_actuators_keep_order_gear_and_range(tmp_path: Any) -> None:
     assert some.actions.shape == (1,)
     with pytest.raises(ValueError, match="no actuator named 'sideway': did you mean 'sideways'"):
         _ = dataclasses.replace(task, actuators=["sideway"]).driven
+    with pytest.raises(ValueError, match="names 'sideways' twice"):
+        _ = dataclasses.replace(task, actuators=["sideways", "sideways"]).driven
 
 
 def test_refusals() -> None:

@@ -32,6 +32,7 @@ def made() -> carom.Live:
 def world(made: carom.Live) -> carom.Live:
     for trigger in list(made._triggers):
         made.remove_trigger(trigger)
+    made._callbacks.clear()
     made.reset()
     while "ball.1" in made.bodies:
         made.remove_body("ball.1")
@@ -110,6 +111,20 @@ def test_a_body_carries_it(world: carom.Live) -> None:
     world.step()
     assert trigger.inside == ("other",)
     assert log == [("in", "other", world.time)]
+
+
+def test_a_callback_must_not_step(world: carom.Live) -> None:
+    refused = []
+
+    def step_again(contact: carom.Contact) -> None:
+        with pytest.raises(RuntimeError, match="step after it returns"):
+            world.step()
+        refused.append(contact.a)
+
+    world.on_contact(step_again)
+    while not refused:
+        world.step()
+    world.step()
 
 
 def test_wrong_triggers_are_refused(world: carom.Live) -> None:

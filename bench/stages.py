@@ -72,7 +72,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
 
     def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any, max_dt: Any) -> Any:
         knew = expect_contacts(model, lane, propose)
-        return decide(rules, model, lane, propose, knew, determine, rows, max_dt), *advance_clock(
+        return decide(rules, model, lane, propose, determine, rows, knew, max_dt), *advance_clock(
             lane.clock, propose.h, frames
         )
 

@@ -64,7 +64,8 @@ def _derivative(
     primals: tuple[Corrected, ContactJacobian, Array, Array], tangents: tuple[Any, ...]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     found, moving_rows, gap, V = primals
-    d_moving_rows, d_gap, d_V = (instantiate_zeros(d, x) for d, x in zip(tangents[1:], primals[1:], strict=True))
+    d_moving_rows = instantiate_zeros(tangents[1], moving_rows)
+    d_gap, d_V = instantiate_zeros(tangents[2], gap), instantiate_zeros(tangents[3], V)
     rows, d_rows = moving_rows.still, d_moving_rows.still
     still, none = jnp.zeros_like(V), jnp.zeros_like(gap)
     # linear in the tangents, so that they may be transposed

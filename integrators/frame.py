@@ -25,6 +25,7 @@ from .clock import Frames
 from .islands_asleep import dofs_asleep, put_to_sleep
 from .lanes import Lane
 from .motion.forces import Drive
+from .proposal import Proposal
 from .recording import Events, Record, events_of
 from .rules import Rules
 from .step import first_lane, tick
@@ -124,7 +125,7 @@ def frame(
             lane = lane.in_windows(ticks >= max_ticks)
         ticked = tick(rules, model, lane, interval, max_dt, controller)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
-        rested = _touching(lane.ready.contacts, ticked.step.resting, ticked.step.impulse)
+        rested = _touching(lane.ready.contacts, *_impulses(ticked.step))
         carried, rows = _append_rows(log.carried, log.rows, rested, accepted & ~lane.fresh)
         record = ticked.log_impacts(log.record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
@@ -145,6 +146,13 @@ def frame(
         last = put_to_sleep(model, last, state, end, *rests, sleeps, drive.motors)
         end = State(end.q, jnp.where(dofs_asleep(model.topology, last), 0, end.v), end.t) if sleeps else end
     return Frame(end, left, ticks, before, there, impacts, carried, code, *most_at_once, last, slept)
+
+
+def _impulses(step: Proposal) -> tuple[Array, Vec3]:
+    """Return the contacts (C,) with an impulse over a step or at its start, and this impulse; impacts are logged."""
+    if step.first_impulse is None:
+        return step.resting, step.impulse
+    return step.resting | (step.first_impulse.z > 0), step.impulse + step.first_impulse
 
 
 def _asleep(lane: Lane) -> Array:

@@ -65,6 +65,8 @@ class Proposal(NamedTuple):
     start_v: (*batch, nv) velocities at its start, after the impulses there.
     contact_impulses: impulses of contacts over the step, before corrections; None if no run reports them.
     start_impulses: impulses of contacts at its start; None if no run reports them.
+    first_impulse: (C, *batch) the same for each contact, in the contact frames, without impacts [N s]; None in runs
+        without windows.
     loop_drift: (*batch) error of the loops at its end, see `step_and_close`; None if nothing closes them.
     """
 
@@ -87,6 +89,7 @@ class Proposal(NamedTuple):
     contact_impulses: ContactImpulses | None = None
     start_impulses: ContactImpulses | None = None
     loop_drift: Array | None = None
+    first_impulse: Vec3 | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -174,7 +177,8 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     contact_impulses, first = (
         (None, None) if midway.point is None else _contact_impulses(model, lane, h, contacts, midway, solution)
     )
-    last = window, solution.window_impacts, residual, start, contact_impulses, first, loop_drift
+    at_start = None if window is None else solution.start_impulses
+    last = window, solution.window_impacts, residual, start, contact_impulses, first, loop_drift, at_start
     return Proposal(h, after, spread, *contacts_found, after, solution.spread, *last)
 
 

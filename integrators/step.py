@@ -85,7 +85,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         rules, model, lane, step, ranges, asleep
     )
     with jax.named_scope("decide"):
-        verdict = decide(rules, model, lane, *end, expected, max_dt)
+        verdict = decide(rules, model, lane, end.tried, end.contacts, end.rows, expected, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
         clock, t = advance_clock(lane.clock, step.h, frames, apart)

@@ -78,7 +78,8 @@ class Rest(NamedTuple):
     grip: (G, *batch) impulses of joint friction and motors [N m s, N s]; None if there are none.
     window_impacts: impacts at the start of a window; None in runs without windows.
     residual: (*batch) violation of the law by the velocities at the end [m/s].
-    start_impulses: (C, *batch) impulses at the start of the step, in the contact frames [N s]; None if not reported.
+    start_impulses: (C, *batch) impulses at the start of the step that are no impacts, in the contact frames [N s]; None
+        in runs without reports or windows.
     """
 
     v: Array
@@ -102,7 +103,7 @@ class _StageResult(NamedTuple):
     code: (*batch) result code.
     residual: (*batch) residual of the last stage [m/s].
     start_of_window: the start of a window; None in runs without windows.
-    first: p of stage 0; None if not reported.
+    first: p of stage 0, without impacts; None in runs without reports or windows.
     """
 
     stage: Array
@@ -196,7 +197,8 @@ def solve(
         slides = (stage == 1) & resting & _slip_rotates(model, contacts.friction, u, after, p)
         code, residual = gravest(code, solved.code), solved.residual
         if first is not None:
-            first = jax.tree.map(lambda old, new: jnp.where(step, old, new), first, p)
+            logged = False if targets is None else targets.closes & targets.is_window  # as impacts
+            first = jax.tree.map(lambda old, new: jnp.where(step | logged, old, new), first, p)
         found = _StageResult(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, code, residual, None, first)
         if start_of_window is None or targets is None:
             return found
@@ -208,7 +210,7 @@ def solve(
     start_of_window = None if window is None else WindowStart.none(none)
     code, residual = jnp.zeros_like(contacts.code), jnp.zeros(contacts.code.shape, V.dtype)
     nothing = Vec3(none, none, none)
-    first = None if midway.point is None else nothing
+    first = None if midway.point is None and window is None else nothing
     start = _StageResult(first_stage, V, nothing, grip, now.resting & False, code, residual, start_of_window, first)
     at_rest = MOVES * jnp.linalg.norm(model.gravity, axis=-1) * h
     speeds = least_speed, at_rest

@@ -39,7 +39,8 @@ class Live(Inputs):
         that a frame leaves unchanged to the last bit sleep.
     pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
     probes: shapes for later calls of `overlap`.
-    warm: compile everything now, so that nothing is compiled later.
+    warm: compile everything now; later frames compile only if there are more contacts than the world has room for
+        (`max_contacts`).
     options: of the integration, see `carom.Options`.  keywords: its fields one by one, which override it. Without
         options the defaults are max_dt one frame, max_ticks 64 and max_events 1024 per frame, and window 1e-3: the rest
         of a frame after max_ticks passes in windows, which `windows` counts. With window=None there are none, and later

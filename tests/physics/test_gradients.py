@@ -297,7 +297,7 @@ def test_of_trees_at_rest(scene: Any) -> None:
     """By gravity, with steps whose ends are corrected: against differences, and reverse mode against forward mode."""
     model, state, end = scene()
 
-    def run(x: jax.Array, **how: Any) -> tuple[jax.Array, Any]:
+    def run(x: jax.Array | float, **how: Any) -> tuple[jax.Array, Any]:
         ran = carom.rollout(
             model.replace(gravity=model.gravity * x),
             state,

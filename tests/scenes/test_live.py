@@ -456,3 +456,25 @@ def test_a_joint_is_put_within_its_limits() -> None:
     world.set_joint("door", 1.5)
     with pytest.raises(ValueError, match=r"q is \[1.6\], beyond the limits of the joint of 'door', \[0.0\] to \[1.5\]"):
         world.set_joint("door", 1.6)
+
+
+@pytest.mark.parametrize("max_ticks", [2, 64])
+def test_records_of_contacts_add_up_to_the_change_of_momentum(max_ticks: int) -> None:
+    """A heavy ball falls on a box that stands: the floor answers the blow, in windows too, without an impact."""
+    b = carom.SceneBuilder()
+    b.add_plane(name="floor")
+    masses = {"anvil": 1.0, "hammer": 5.0}
+    b.add_body("anvil", [carom.Box((0.2, 0.2, 0.1))], mass=masses["anvil"], position=(0, 0, 0.1))
+    b.add_body("hammer", [carom.Sphere(0.1)], mass=masses["hammer"], position=(0, 0, 0.5))
+    world = carom.Live(b, dtype="float64", max_ticks=max_ticks)
+    hardest = 0.0
+    for _ in range(30):
+        before = {name: world.velocity(name)[5] for name in masses}
+        world.step()
+        for name, mass in masses.items():
+            own = [c for c in world.contact_events() if name in (c.a, c.b)]
+            pushed = sum(c.impulse[2] if c.a == name else -c.impulse[2] for c in own)
+            gained = mass * (world.velocity(name)[5] - before[name] + 9.81 * world.dt)
+            assert pushed == pytest.approx(gained, abs=1e-4)
+            hardest = max(hardest, *(abs(c.impulse[2]) for c in own), 0.0)
+    assert hardest > 5

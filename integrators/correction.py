@@ -35,7 +35,7 @@ from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .clocks import Clocks
-from .contact_error import ContactErrors
+from .contact_error import NEAR, ContactErrors
 from .correction_derivative import Corrected, with_derivative
 from .lanes import Correction
 from .least_changes import change_solver
@@ -103,7 +103,7 @@ def correct_step_end(
         change_for = change_solver(clocks, rows, directions, still)
         (shift, l), (kick, p) = change_for(Vec3(none, none, x.off), errors.u)
         adheres = (l.z < -ADHERES * load * h) | (~errors.lifts & (p.z < -ADHERES * load))
-        pulls = concerned & x.normal & errors.normal & adheres
+        pulls = concerned & x.normal & errors.normal & (errors.gap > -NEAR * model.gap_band) & adheres
         there = contacts.gap + relative_velocity(rows, shift).z
         new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
         off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)

@@ -155,7 +155,8 @@ def rollout(
     control: motor commands: None (the motors' targets); an array (nv,), (lanes, nv), or one row for each interval
         between frames (frames - 1, nv), (lanes, frames - 1, nv); or a function (model, state, t) -> (..., nv) that is
         called at the start of every step and held until its end. A feedback is thus of order 1 in max_dt, and a spring
-        made so gains energy: let stiffness=, damping= and position motors of the scene do that.
+        made so gains energy: let stiffness=, damping= and position motors of the scene do that. A degree of freedom
+        without a motor takes its command as a force.
     forces: external forces along the degrees of freedom [N m, N], in the form of control; `J.T @ wrench` pushes a link.
     report: names of quantities to report for the time between frames, one or several; others are not computed.
         "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and force of its

@@ -73,7 +73,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any, max_dt: Any) -> Any:
         knew = expect_contacts(model, lane, propose)
         return decide(rules, model, lane, propose, determine, rows, knew, max_dt), *advance_clock(
-            lane.clock, propose.h, frames
+            lane.clock, lane.ready.state.t, propose.h, frames
         )
 
     def strike(model: Any, lane: Any, propose: Any, determine: Any, rows: Any, decide: Any) -> Any:

@@ -90,8 +90,8 @@ def start_island_clocks(clock: Clock, trees: int, apart: Array) -> Clock:
     return clock._replace(left=jnp.full(trees, piece), rest=clock.left - piece)
 
 
-def advance_clock(clock: Clock, h: Array, frames: Frames, apart: Array | None = None) -> tuple[Clock, Array]:
-    """Return the clock and the time after a step h (*batch), or (T,) with several clocks [s].
+def advance_clock(clock: Clock, t: Array, h: Array, frames: Frames, apart: Array | None = None) -> tuple[Clock, Array]:
+    """Return the clock and the time after a step h (*batch), or (T,) with several clocks, from the time t [s].
 
     With several clocks, the time is that of the one farthest behind. After the last frame, the time left is 0.
     apart: () longest time between synchronizations [s]; None: there is one clock.
@@ -99,16 +99,25 @@ def advance_clock(clock: Clock, h: Array, frames: Frames, apart: Array | None = 
     left, rest = clock.left - h, clock.rest
     if apart is None:
         reached = left <= 0
-        t = jnp.where(reached, clock.due, clock.due - left)
+        t = _time(clock, t, clock.left, left)
         next_one, due, frame = _next(clock, reached, frames)
         return Clock(jnp.where(reached, next_one, left), due, frame), t
     to_go = rest + left.max(0)
     met, reached = left.max(0) <= 0, to_go <= 0
-    t = jnp.where(reached, clock.due, clock.due - to_go)
+    t = _time(clock, t, rest + clock.left.max(0), to_go)
     next_one, due, frame = _next(clock, reached, frames)
     whole = jnp.where(reached, next_one, rest)
     piece = _piece(whole, apart)
     return Clock(jnp.where(met, piece, left), due, frame, jnp.where(met, whole - piece, rest)), t
+
+
+def _time(clock: Clock, t: Array, before: Array, left: Array) -> Array:
+    """Return the time [s] when `left` is left to the next frame, which was `before` at the time t.
+
+    A step of length 0 leaves t as it was, to the bit: a run starts with one, and may start at a frame of another.
+    """
+    to_frame = jnp.where(left <= 0, clock.due, clock.due - left)
+    return jnp.where(left == before, t + (before - left), to_frame)
 
 
 def _next(clock: Clock, reached: Array, frames: Frames) -> tuple[Array, Array, Array]:

@@ -69,7 +69,7 @@ def skip_sleeping_frames(
 
     def frame(carry: tuple[Clock, Array, Array, Record]) -> tuple[Clock, Array, Array, Record]:
         clock, t, asleep, record = carry
-        after, reached = advance_clock(clock, clock.left, frames, apart)
+        after, reached = advance_clock(clock, t, clock.left, frames, apart)
         new = controller(model, State(state.q, state.v, reached), after.frame)
         same = jax.tree.map(lambda x, y: (x == y).all(-1), drive, new)
         asleep = jnp.stack([asleep, *jax.tree.leaves(same)]).all(0)

@@ -88,7 +88,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         verdict = decide(rules, model, lane, end.tried, end.contacts, end.rows, expected, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
-        clock, t = advance_clock(lane.clock, step.h, frames, apart)
+        clock, t = advance_clock(lane.clock, lane.ready.state.t, step.h, frames, apart)
         new_frame = clock.frame > lane.clock.frame  # it does not depend on earlier ones
         island, wakes = (None, lane.done & False) if lane.island is None else wake_islands(lane.island, contacts, rows)
     stopped = full | (~lane.done & (verdict.code == NOT_FINITE))

@@ -119,7 +119,7 @@ def advance_chain(
     frames: Frames,
 ) -> ChainLane:
     """Return the lane at the end of the step."""
-    clock, t = select(p.stepping, advance_clock(lane.clock, p.h, frames), (lane.clock, lane.t))
+    clock, t = select(p.stepping, advance_clock(lane.clock, lane.t, p.h, frames), (lane.clock, lane.t))
     framed = clock.frame > lane.clock.frame
     at_frame = framed | (lane.at_frame & p.stopping)
     eventful = p.catching.any()

@@ -125,6 +125,22 @@ def _kinematics_of_contacts(
     return tuple(map(one, *sides, u))
 
 
+def contact_migration(model: Model, pose: Transform, rates: Transform, contacts: Contacts) -> tuple[Vec3, Vec3]:
+    """Return the velocities of contact points and the rates of normals, world axes, if shapes move. It is linear.
+
+    pose, rates: (ns, *batch) poses of the shapes in the world, and their derivatives.
+    """
+    (x, y, z), (dx, dy, dz) = pose.R.rows, rates.R.rows
+    spin = Vec3(dz.dot(y), dx.dot(z), dy.dot(x))  # of dR R^T, which is skew
+    motions = _LinkMotion(pose.p, spin, rates.p, None, None)
+    a, b = (jnp.asarray(np.array(shape, np.int32))[contacts.pair] for shape in zip(*model.topology.pairs, strict=True))
+    v_a, v_b = (_at_point(contacts.frame, contacts.point, _gather_links(motions, shape))[2] for shape in (a, b))
+    of_shapes = contacts._replace(link_a=a, link_b=b)
+    given = model, pose, (motions,), jnp.zeros_like(contacts.gap, shape=())
+    (migration,) = _kinematics_of_contacts(given, (of_shapes, (v_a - v_b,)))
+    return migration.point, migration.normal
+
+
 @functools.lru_cache(maxsize=256)
 def _kinds(topology: Topology) -> tuple[frozenset[str], frozenset[str]]:
     """Return the kinds of the shapes A and B of all pairs."""
@@ -154,8 +170,10 @@ def _kinematics(
     normal = 2 * (mx * x + my * y + w_b.y * ux - w_b.x * uy)
     normal += a.xx * x * x + 2 * a.xy * x * y + a.yy * y * y + b.xx * X * X + 2 * b.xy * X * Y + b.yy * Y * Y
     s_a, s_b = w_a.z + spins[0], w_b.z + spins[1]
-    # the normal turns with B and as the point moves over B; at an edge of B, with A; at two edges, normal to both
-    sharp, (crossed, sine) = b.corner | b.ridge, _edge_crossing(a, b)
+    # the normal turns with B and as the point moves over B; at an edge of B, with A; at two edges, normal to both. At
+    # an edge of a face that has this normal, it is the face's
+    sharp, (crossed, sine) = (b.corner | b.ridge) & ~b.face, _edge_crossing(a, b)
+    crossed &= sharp & ~a.face
     of_a = w_a.y - a.xx * x - a.xy * y, -w_a.x - a.xy * x - a.yy * y
     of_b = w_b.y + b.xx * X + b.xy * Y, -w_b.x + b.xy * X + b.yy * Y
     along_a, along_b = a.ex * of_a[0] + a.ey * of_a[1], b.ex * of_b[0] + b.ey * of_b[1]

@@ -39,6 +39,7 @@ class Feature(NamedTuple):
     ex, ey: unit direction of a ridge.
     ridge: whether the contact is on an edge or a rim, along which it may migrate.
     corner: whether it is on a corner, where it stays.
+    face: whether the normal is that of a flat face, with or without its edges and corners.
     """
 
     xx: Array
@@ -48,6 +49,7 @@ class Feature(NamedTuple):
     ey: Array
     ridge: Array
     corner: Array
+    face: Array
 
 
 class Spot(NamedTuple):
@@ -128,22 +130,25 @@ def _spot(frame: Mat3, pose: Transform, point: Vec3, out: float, spot: Spot) -> 
 # -- one kind each ------------------------------------------------------------------------------------
 
 
-def _bent(k: Array, ex: Array, ey: Array, ridge: ArrayLike = False, corner: ArrayLike = False) -> Feature:
+def _bent(
+    k: Array, ex: Array, ey: Array, ridge: ArrayLike = False, corner: ArrayLike = False, face: ArrayLike = False
+) -> Feature:
     """Return the feature with curvature k along direction e, none across it."""
-    whole = [jnp.broadcast_to(jnp.asarray(x), k.shape) for x in (ridge, corner)]
+    whole = [jnp.broadcast_to(jnp.asarray(x), k.shape) for x in (ridge, corner, face)]
     return Feature(k * ex * ex, k * ex * ey, k * ey * ey, ex, ey, *whole)
 
 
 @fence
 def _flat(at: Spot) -> Feature:
     none = jnp.zeros_like(at.size.x)
-    return _bent(none, none + 1, none)
+    return _bent(none, none + 1, none, face=True)
 
 
 @fence
 def _sphere(at: Spot) -> Feature:
     k = _inverse(at.size.x)
-    return _flat(at)._replace(xx=k, yy=k)
+    none = jnp.zeros_like(k)
+    return _bent(k, none + 1, none)._replace(yy=k)
 
 
 @fence
@@ -167,7 +172,7 @@ def _cylinder(at: Spot) -> Feature:
     lean = at.out.dot(outwards)
     side, end = far >= r - close, jnp.abs(at.point.z) >= h - close
     k = jnp.where(side & (lean > jnp.maximum(flat_angle(r.dtype), at.tilt)), lean * _inverse(r), 0)
-    return _bent(k, ex, ey, side & end)
+    return _bent(k, ex, ey, side & end, face=_is_along(at.out.z))
 
 
 @fence
@@ -178,7 +183,8 @@ def _ellipsoid(at: Spot) -> Feature:
     square = scaled.dot(scaled)
     depth = jnp.sqrt(jnp.where(square > 0, square, 1))  # from the centre to the tangent plane
     t1, t2 = (Vec3(*(x * y for x, y in zip(t.xyz, k.xyz, strict=True))) for t in at.axes.rows[:2])
-    return _flat(at)._replace(xx=t1.dot(t1) * depth, xy=t1.dot(t2) * depth, yy=t2.dot(t2) * depth)
+    none = jnp.zeros_like(depth)
+    return _bent(t1.dot(t1) * depth, none + 1, none)._replace(xy=t1.dot(t2) * depth, yy=t2.dot(t2) * depth)
 
 
 @fence
@@ -189,7 +195,8 @@ def _box(at: Spot) -> Feature:
     ex, ey = (jnp.where(~x, t.x, jnp.where(~y, t.y, t.z)) for t in (t1, t2))
     corner = x & y & z
     ridge = ((x & y) | (y & z) | (z & x)) & ~corner
-    return _bent(jnp.zeros_like(ex), *_unit(ex, ey), ridge, corner)
+    face = _is_along(at.out.x) | _is_along(at.out.y) | _is_along(at.out.z)
+    return _bent(jnp.zeros_like(ex), *_unit(ex, ey), ridge, corner, face)
 
 
 @fence
@@ -212,14 +219,18 @@ def _corner(at: Spot, corner: Array) -> Feature:
 
 @fence
 def _hull(at: Spot) -> Feature:
-    """On a corner, or on an edge between two different faces; padding repeats corners and edges, which does no harm."""
+    """On a corner, or on an edge between two different faces; padding repeats corners and edges, which does no harm.
+
+    A corner's normal counts as no face's.
+    """
     edges, close, corner = at.hull.edges, _near_edges(at), _on_corner(at)
     r, along = at.point - edges.start, edges.along
     off = r - along * jnp.clip(r.dot(along) * _inverse(along.dot(along)), 0, 1)
     fold = edges.left.cross(edges.right)
     on = (off.dot(off) <= close * close) & (fold.dot(fold) > flat_angle(close.dtype) ** 2) & ~corner
     e = at.axes @ jax.tree.map(lambda x: jnp.where(on, x, 0).sum(0), along)
-    return _bent(jnp.zeros_like(e.x), *_unit(e.x, e.y), on.any(0), corner)
+    face = on & (_is_along(edges.left.dot(at.out)) | _is_along(edges.right.dot(at.out)))
+    return _bent(jnp.zeros_like(e.x), *_unit(e.x, e.y), on.any(0), corner, face.any(0))
 
 
 STAGES: dict[str, Callable[[Spot], Feature]] = {
@@ -240,6 +251,11 @@ def _around(at: Spot, v: Vec3) -> tuple[Array, Array]:
     off = direction(Vec3(v.x, v.y, jnp.zeros_like(v.x)), X_AXIS)
     e = at.axes @ Vec3(-off.y, off.x, off.z)
     return _unit(e.x, e.y)
+
+
+def _is_along(cosine: Array) -> Array:
+    """Return whether two unit vectors are parallel, by the cosine of the angle between them."""
+    return jnp.abs(cosine) >= 1 - flat_angle(cosine.dtype) ** 2 / 2
 
 
 def _unit(x: Array, y: Array) -> tuple[Array, Array]:

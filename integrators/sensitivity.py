@@ -42,11 +42,11 @@ from ..collision.detect import detect_with_bounds
 from ..collision.proximities import Proximities
 from ..collision.speeds.shape_speeds import shape_speeds
 from ..contact.approach import touch_distances
+from ..contact.contact_derivative import with_migration
 from ..contact.contact_jacobian import ContactJacobian, drop_immovable, jacobian_at, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
 from ..contact.gather_scatter import gather
-from ..contact.grips import lock_dofs
 from ..engine.algebra.bounded import differentiated_once, instantiate_zeros, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -55,8 +55,7 @@ from ..engine.state import State
 from .islands import islands
 from .islands_asleep import dofs_asleep, shapes_still
 from .lanes import Lane
-from .motion.forces import acceleration
-from .proposal import Proposal
+from .proposal import Proposal, propose
 from .rules import Rules
 
 AHEAD, ASIDE = 4.0, 0.05  # near pairs: distance in longest steps at the present speed, plus bounding radii
@@ -156,6 +155,7 @@ def detect_and_determine(
         contacts = determine(
             model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
         )
+        contacts = with_migration(model, q, contacts)
         rows = jacobian_at(model, q, contacts)
         return Detection(near, bounds, drop_immovable(model, contacts, rows), rows, look.reach)
 
@@ -214,23 +214,28 @@ def _derivative(
     end, d_end = StepEnd(tried, there.contacts, there.rows), StepEnd(d, own.contacts, own.rows)
     if rules.time_control != "fixed":  # with fixed steps, an impact does not end a step
         gap = linear(jnp.zeros_like(d.state.q), *changes).contacts.gap if varied else None
-        d, late = _shift_end(model, lane, tried, there, d, gap, late)
+        d, late = _shift_end(rules, model, lane, tried, there, d, gap, late)
         own = linear(d.state.q, *changes)
     return (tried, there, lane.late, end), (d, own, late, d_end)
 
 
 def _shift_end(
-    model: Model, lane: Lane, tried: Proposal, there: Detection, d: Proposal, gap: Array | None, late: Array
+    rules: Rules,
+    model: Model,
+    lane: Lane,
+    tried: Proposal,
+    there: Detection,
+    d: Proposal,
+    gap: Array | None,
+    late: Array,
 ) -> tuple[Proposal, Array]:
     """Return tangents d of a proposal whose end moves with the time of impact, and the tangent of `Lane.late`.
 
     gap: tangents of the gaps (C, *batch) at fixed q if the surfaces change; None: they do not.
     late: (T, *batch) tangent of `Lane.late`.
     """
-    state, trees, rows = tried.state, trees_of(model.topology), there.rows
-    ready, h = lane.ready, jnp.where(lane.fresh, 1, tried.h)
-    moving = model if tried.locked_dofs is None else lock_dofs(model, tried.locked_dofs)
-    dv = acceleration(moving, state, h, ready.drive.motors, tried.spread)
+    state, trees, rows, ready = tried.state, trees_of(model.topology), there.rows, lane.ready
+    dv = _acceleration(rules, model, lane, tried.h)
     rates = coordinate_rates(model, state.q, state.v), dv
     u_n = relative_velocity(rows, to_blocks(trees, state.v)).z
     now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # the start of a run is fixed
@@ -260,6 +265,16 @@ def _shift_end(
         own, some = jnp.where(mine.any(0), own, of_stop), some | stops.any(0)
     change = _advance_trees(model, change, rates, jnp.where(some, own, 0))
     return d._replace(state=State(change.q, change.v, d.state.t + dh), h=d.h + dh), dh - own
+
+
+def _acceleration(rules: Rules, model: Model, lane: Lane, h: Array) -> Array:
+    """Return the derivative of the velocities (*batch, nv) at the end of a step by its length h [s].
+
+    Some contact impulses do not grow with it: those that remove a velocity left over from the last step.
+    """
+    step, again = jnp.where(lane.fresh, 1, h), lane._replace(tried=None)
+    end_v = lambda h: propose.fun(rules, model, again, h).uncorrected.v  # noqa: E731
+    return jax.jvp(end_v, (step,), (jnp.ones_like(step),))[1]
 
 
 def _advance_trees(model: Model, d: State, rates: tuple[Array, Array], dt: Array) -> State:

@@ -15,9 +15,13 @@ import numpy as np
 import pytest
 
 import carom
+from carom.contact.contact_derivative import with_migration
 from carom.contact.contact_jacobian import jacobian_at, relative_velocity
 from carom.contact.curvature import contact_kinematics
 from carom.contact.determine import determine
+from carom.engine.algebra.rotation import Quat
+from carom.engine.algebra.vec3 import Vec3
+from carom.engine.dynamics.kinematics import coordinate_rates
 from carom.engine.dynamics.trees import to_blocks, trees_of
 from carom.tests.oracles.placements import HULLS, random_quaternion
 
@@ -170,6 +174,46 @@ def test_free_bodies():
 @pytest.mark.slow
 def test_corners_and_edges():
     check(EDGES, ROUNDING)
+
+
+def test_derivatives_of_contacts_that_were_searched_for():
+    """They are the velocities of contact kinematics, which the other tests check: as bodies move, and as shapes move
+    over their bodies just as the bodies could carry them."""
+    model, links, _ = pairs(EDGES)
+    q, v = (jnp.asarray(x) for x in placed(model, links, np.random.default_rng(1)))
+    shift = jnp.asarray(np.random.default_rng(2).normal(size=(LANES, model.topology.n_links, 3)))
+    turn = jax.vmap(jax.vmap(lambda x: Quat.of_array(x).matrix()))(q.reshape(LANES, -1, 7)[..., 3:])
+    carried = jnp.stack((turn @ Vec3.of(shift)).xyz, -1)
+    carried = jnp.concatenate([jnp.zeros_like(carried), carried], -1).reshape(LANES, -1)
+    shapes = shift[:, jnp.asarray(model.topology.shape_links)]
+
+    def contacts(model, q):
+        found = determine(model, q, carom.detect(model, q, margin=np.inf), envelope=np.inf)
+        return found, with_migration(model, q, found)
+
+    @jax.jit
+    def rates(model, q, v, shapes):
+        """Of all points and normals: velocities by contact kinematics, derivatives along v and as shapes shift."""
+        found, _ = contacts(model, q)
+        moves = contact_kinematics(model, q, v, found, jacobian_at(model, q, found))
+
+        def derivative(of, x, dx):
+            d = jax.jvp(lambda x: contacts(*of(x))[1], (x,), (dx,))[1]
+            return jax.tree.map(lambda y: jnp.where(found.active, y, 0), (d.point, d.frame.rows[2]))
+
+        along = derivative(lambda q: (model, q), q, coordinate_rates(model, q, v))
+        own = jnp.broadcast_to(model.shape_position, shapes.shape)
+        return (
+            (moves.point, moves.normal),
+            along,
+            derivative(lambda p: (model.replace(shape_position=p), q), own, shapes),
+        )
+
+    for speed in (v, carried):
+        expected, along, shifted = (jax.tree.leaves(x) for x in rates(model, q, speed, shapes))
+        assert min(float(abs(x).max()) for x in expected) > 0.1
+        for x, y in zip(expected, along if speed is v else shifted, strict=True):
+            np.testing.assert_allclose(y, x, atol=1e-9)
 
 
 @pytest.mark.slow

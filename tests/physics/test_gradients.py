@@ -267,6 +267,65 @@ def test_of_boxes_that_slide_on_many_contacts(max_dt: float, tolerance: float) -
         np.testing.assert_allclose(back, forward, rtol=1e-9)
 
 
+@functools.cache
+def neighbours() -> Any:
+    b = carom.SceneBuilder(gravity=(0, 0, -G))
+    b.add_plane(friction=0.3)
+    for name, half, mass, place in (
+        ("a", (0.1, 0.1, 0.1), 1.0, (0, 0, 0.1)),
+        ("b", (0.1, 0.2, 0.1), 2.0, (0.26, 0.03, 0.1)),
+    ):
+        b.add_body(name, shapes=[carom.Box(half)], mass=mass, position=place, friction=0.3)
+    return carom.compile_scene(b)
+
+
+@pytest.mark.parametrize("along", [(0.13, 1.64, 0.13), (0.10, 1.91, 0.26), (0.36, 2.1, -0.2)])
+def test_of_a_box_that_turns_into_another(along: tuple[float, float, float]) -> None:
+    """The corner of one slides over the face of the other, by the spin and the speed of the first."""
+    model, state = neighbours()
+    model = model.replace(gap_band=jnp.asarray(NARROW))
+
+    def pushed(x: jax.Array) -> Any:
+        start = carom.State(state.q, state.v.at[2:5].set(x), state.t)
+        run = carom.rollout(model, start, duration=0.2, frame_dt=0.2, max_dt=0.02, max_events=0, throw=False)
+        return jnp.concatenate([run.state.q, run.state.v]), run.code
+
+    x = jnp.array(along)
+    forward, code = jax.jit(jax.jacfwd(pushed, has_aux=True))(x)
+    assert int(code) == results.OK
+    expected = differences(lambda x: pushed(x)[0], x, 1e-6)
+    np.testing.assert_allclose(forward, expected, atol=5e-3 * np.abs(expected).max())
+
+
+@functools.cache
+def walled() -> Any:
+    b = carom.SceneBuilder(gravity=(0, 0, -G))
+    b.add_plane(friction=0.2)
+    b.add_static("wall", [carom.Box((0.1, 1, 0.5))], position=(0.5, 0, 0.5), restitution=0.6, friction=0.2)
+    box = [carom.Box((0.1, 0.1, 0.1))]
+    b.add_body("box", box, mass=1.0, position=(0.2, 0, 0.1), restitution=0.6, friction=0.2)
+    return carom.compile_scene(b)
+
+
+@pytest.mark.parametrize("along", [(0.64, 2.4, 0.5), (-0.72, 2.9, -0.2), (-0.9, 2.2, -0.6), (0.4, 2.6, 0.1)])
+def test_of_a_box_that_bounces_off_a_wall(along: tuple[float, float, float]) -> None:
+    """It slides over the floor and strikes with edges and corners in turn: steps of every length end at impacts."""
+    model, state = walled()
+    model = model.replace(gap_band=jnp.asarray(NARROW))
+
+    def bounced(x: jax.Array) -> Any:
+        start = carom.State(state.q, state.v.at[2:5].set(x), state.t)
+        run = carom.rollout(model, start, duration=0.08, frame_dt=0.08, max_dt=0.01, max_events=0, throw=False)
+        return jnp.concatenate([run.state.q, run.state.v]), (run.code, run.stats.impacts)
+
+    x = jnp.array(along)
+    forward, (code, impacts) = jax.jit(jax.jacfwd(bounced, has_aux=True))(x)
+    assert int(code) == results.OK
+    assert int(impacts) > 3
+    expected = differences(lambda x: bounced(x)[0], x, 1e-6)
+    np.testing.assert_allclose(forward, expected, atol=2e-3 * np.abs(expected).max())
+
+
 # -- trees that rest ------------------------------------------------------------------------------------------
 
 

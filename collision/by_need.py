@@ -13,12 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import compact, map_to_last
 from ..engine.rows import take
 from .bounds import bounding_halves, bounding_spheres
 from .culling.volumes import Volume, between_centres, from_plane, separation
 from .geometry.near import Near, only_where
-from .narrow import KERNELS, attach_to_poses, search, swap_sides
+from .narrow import KERNELS, attach_to_surfaces, search, swap_sides
 from .posed import Shapes, rows_first, shapes_picked
 
 T = TypeVar("T")
@@ -118,9 +119,10 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs, capacit
         return k + 1, jax.tree.map(put, rows, search(kinds, first, second))
 
     _, rows = jax.lax.while_loop(lambda x: x[0] < vectors, some, (jnp.int32(0), (blank,) * KERNELS[kinds].rows))
-    poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
+    size = Vec3.of(jnp.broadcast_to(shapes.parameter("shape_size"), (len(shapes.pose.p.x), *batch, 3)))
+    sized = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), (size, shapes.pose)) for k in pairs[1:3])
     rows = swap_sides(
-        attach_to_poses(kinds, tuple(only_where(real, row) for row in rows), *poses),
+        attach_to_surfaces(kinds, tuple(only_where(real, row) for row in rows), *sized),
         _gather_swapped(pairs.swapped, order),
     )
     apart = swap_sides((apart,), pairs.swapped)[0]

@@ -18,6 +18,8 @@ from jax.typing import ArrayLike
 
 from ..engine.algebra.fence import compute_once, lane_programs
 from ..engine.algebra.spatial import Transform
+from ..engine.algebra.vec3 import Vec3
+from .geometry.growth import growth
 from .geometry.near import Near, select
 from .geometry.solid import Solid
 from .pairs import box, heightfield, plane, polytope, round
@@ -30,7 +32,7 @@ Run = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 class Kernel(NamedTuple):
     """run: (a, b, pose of B in A's frame) -> rows, the closest first.  rows: their number.
     searches: whether it is expensive and not differentiated itself; it does not run for pairs that are far apart.
-    foot: whether A's point is the foot of B's on A and moves with it; else it is fixed to A."""
+    foot: whether A's point is the foot of B's on A and moves with it; else it is fixed to A's surface."""
 
     run: Run
     rows: int
@@ -41,30 +43,40 @@ class Kernel(NamedTuple):
 KINDS = ("plane", "heightfield", "sphere", "capsule", "box", "cylinder", "ellipsoid", "hull", "mesh")
 
 
+Sized = tuple[Vec3, Transform]  # size and pose of shapes
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _attach(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
-    """Give a row that was searched for, of shapes at the poses a and b, the derivative of points fixed to them.
+def _attach(kinds: tuple[str, str], row: Near, a: Sized, b: Sized) -> Near:
+    """Give a row that was searched for, of shapes a and b, the derivative of points fixed to their surfaces.
 
     The gap is the largest separation over all normals, and the smallest over all points, so its derivative is that
-    of fixed points along a fixed normal (Danskin, 1966). The normal is fixed to A.  foot: see `Kernel`.
+    of fixed points along a fixed normal (Danskin, 1966). The normal is fixed to A.
     """
     return row
 
 
 @_attach.defjvp
 def _attached_derivative(
-    foot: bool, primals: tuple[Near, Transform, Transform], tangents: tuple[Near, Transform, Transform]
+    kinds: tuple[str, str], primals: tuple[Near, Sized, Sized], tangents: tuple[Near, Sized, Sized]
 ) -> tuple[Near, Near]:
     row, a, b = primals
     _, da, db = tangents
-    fixed = jax.lax.stop_gradient
-    own = fixed(a.R.T @ row.normal), fixed(a.R.T @ (row.a - a.p)), fixed(b.R.T @ (row.b - b.p))
-    there = _attach(foot, *primals)
-    normal_rate, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
+    there = _attach(kinds, *primals)
+    point_a = _moving_point(kinds[0], row.a, -row.normal, a, da)
+    point_b = _moving_point(kinds[1], row.b, row.normal, b, db)
+    normal_rate = da[1].R @ jax.lax.stop_gradient(a[1].R.T @ row.normal)
     rate = normal_rate.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
-    if foot:
+    if KERNELS[kinds].foot:
         point_a = point_b + there.normal * rate + normal_rate * there.gap
     return there, Near(rate, normal_rate, point_a, point_b)
+
+
+def _moving_point(kind: str, point: Vec3, out: Vec3, shape: Sized, rates: Sized) -> Vec3:
+    """Return the velocity of a point of a shape's surface, all in the world."""
+    (size, pose), (d_size, d_pose) = shape, rates
+    own, out, size, R = jax.lax.stop_gradient((pose.R.T @ (point - pose.p), pose.R.T @ out, size, pose.R))
+    return d_pose.R @ own + d_pose.p + R @ growth(kind, size, d_size, own, out)
 
 
 KERNELS: dict[tuple[str, str], Kernel] = {
@@ -122,7 +134,8 @@ def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: ArrayLike | None = N
         fix = 'use backend="fcl", or Mesh(..., convex="hull" or "pieces")'
         raise ValueError(f"the device detector has no kernel for a {kinds[0]} and a {kinds[1]}: {fix}")
     if KERNELS[kinds].searches:
-        return swap_sides(attach_to_poses(kinds, search(kinds, a, b), a.pose, b.pose), swapped)
+        sized = ((x.solid.size, x.pose) for x in (a, b))
+        return swap_sides(attach_to_surfaces(kinds, search(kinds, a, b), *sized), swapped)
     return swap_sides(_in_world(KERNELS[kinds].run, a, b), swapped)
 
 
@@ -131,9 +144,9 @@ def search(kinds: tuple[str, str], a: Some, b: Some) -> tuple[Near, ...]:
     return _in_world(KERNELS[kinds].run, *jax.lax.stop_gradient((a, b)))
 
 
-def attach_to_poses(kinds: tuple[str, str], rows: tuple[Near, ...], a: Transform, b: Transform) -> tuple[Near, ...]:
-    """Return the same rows with their derivatives by the poses of the shapes."""
-    return tuple(_attach(KERNELS[kinds].foot, row, a, b) for row in rows)
+def attach_to_surfaces(kinds: tuple[str, str], rows: tuple[Near, ...], a: Sized, b: Sized) -> tuple[Near, ...]:
+    """Return the same rows with their derivatives by the sizes and poses of the shapes."""
+    return tuple(_attach(kinds, row, a, b) for row in rows)
 
 
 def swap_sides(rows: tuple[Near, ...], swapped: ArrayLike | None) -> tuple[Near, ...]:

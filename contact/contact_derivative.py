@@ -1,8 +1,8 @@
 """The derivative of contact points and normals that a search has found.
 
 The gap of two shapes is the largest separation over all normals and the smallest over all points, so its derivative is
-that of points fixed to the shapes (`collision/narrow.py`). The contact itself migrates: a corner slides over a face, a
-wheel rolls, two edges cross elsewhere. Its point and its normal move as contact kinematics says (`curvature.py`).
+that of points fixed to the surfaces (`collision/narrow.py`). The contact itself migrates: a corner slides over a face,
+a wheel rolls, two edges cross elsewhere. Its point and its normal move as contact kinematics says (`curvature.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def with_migration(model: Model, q: Array, contacts: Contacts) -> Contacts:
 
 @jax.custom_jvp
 def _migrating(model: Model, pose: Transform, contacts: Contacts, migrates: Array) -> tuple[Vec3, Mat3]:
-    """Return points and frames of the contacts. Where `migrates`, they move with the poses of shapes (ns, *batch)."""
+    """Return points and frames of the contacts. Where `migrates`, they move with the shapes.
+
+    pose: (ns, *batch) poses of the shapes.
+    """
     return contacts.point, contacts.frame
 
 
@@ -46,7 +49,8 @@ def _derivative(
 ) -> tuple[tuple[Vec3, Mat3], tuple[Vec3, Mat3]]:
     model, pose, contacts, migrates = primals
     there = contacts.point, contacts.frame
-    rates, fixed = instantiate_zeros((slopes[1], (slopes[2].point, slopes[2].frame)), (pose, there))
+    moving = (model.shape_size, pose), there
+    rates, fixed = instantiate_zeros(((slopes[0].shape_size, slopes[1]), (slopes[2].point, slopes[2].frame)), moving)
     still = jax.tree.map(jnp.zeros_like, rates)
     # its derivative at rest rather than its value: a linear function to JAX too, which can be transposed
     _, (point, normal) = jax.jvp(lambda rates: contact_migration(model, pose, rates, contacts), (still,), (rates,))

@@ -22,6 +22,7 @@ with u_n, which is almost 0 in resting contacts. A wheel that rolls upright has 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -30,7 +31,7 @@ import numpy as np
 from jax import Array
 
 from ..collision.narrow import KERNELS, kernel_key
-from ..collision.posed import Shapes, shapes_at
+from ..collision.posed import Shapes, rows_first, shapes_at
 from ..engine.algebra.bounded import map_first
 from ..engine.algebra.fence import fence
 from ..engine.algebra.spatial import Transform
@@ -43,7 +44,7 @@ from ..engine.topology import Topology
 from .contact_jacobian import ContactJacobian, relative_velocity
 from .contacts import Contacts
 from .determine import ENVELOPE
-from .features import Feature, features, flat_angle
+from .features import Feature, features, flat_angle, surface_growth
 from .gather_scatter import gather
 
 VECTOR = 64  # bytes of one SIMD vector
@@ -98,47 +99,97 @@ def contact_kinematics_at(
     return map_first(each, _kinematics_of_contacts, last.max(), given, (of_contacts, u))
 
 
+class _Side(NamedTuple):
+    """One of the two shapes of each contact.
+
+    kinds: the kinds that occur.
+    shape: (C, *batch) numbers of the shapes.
+    out: -1 if the contact's normal points into the shape, else 1.
+    point: contact point on its surface, in the world [m].
+    """
+
+    kinds: frozenset[str]
+    shape: Array
+    out: float
+    point: Vec3
+
+
+Moves = tuple[Vec3, Vec3, Vec3]  # angular velocity, acceleration and velocity of a contact point, contact frame
+
+
 def _kinematics_of_contacts(
     given: tuple[Model, Transform, tuple[_LinkMotion, ...], Array], rows: tuple[Contacts, tuple[Vec3, ...]]
 ) -> tuple[ContactKinematics, ...]:
     (model, pose, motions, h), (contacts, u) = given, rows
-    topology, frame = model.topology, contacts.frame
-    touch = contacts.active & ~contacts.is_limit
-    half = frame.rows[2] * (jnp.where(touch, contacts.gap, 0) * 0.5)
-    points = (contacts.point + half, contacts.point - half)
-    shape = np.array(topology.pairs, np.int32)
-    numbers = [jnp.asarray(shape[:, side])[contacts.pair] for side in (0, 1)]
-    shapes, kinds = Shapes(model, pose, touch.shape[1:]), _kinds(topology)
-    sides = [
-        [_at_point(frame, point, _gather_links(links, link)) for links in motions]
-        for point, link in zip(points, (contacts.link_a, contacts.link_b), strict=True)
+    sides, links = _sides(model.topology, contacts), (contacts.link_a, contacts.link_b)
+    moves = [
+        [_at_point(contacts.frame, side.point, _gather_links(each, link)) for each in motions]
+        for side, link in zip(sides, links, strict=True)
     ]
-    turning = sides[0][0][0] - sides[1][0][0]
+    turning = moves[0][0][0] - moves[1][0][0]
     tilt = (jnp.abs(turning.x) + jnp.abs(turning.y)) * h
-    a, b = (features(shapes, kinds[k], numbers[k], frame, points[k], (-1.0, 1.0)[k], tilt, touch) for k in (0, 1))
+    return _kinematics_of_sides(model, pose, contacts, sides, list(zip(*moves, u, strict=True)), tilt)
 
-    def one(moves_a: tuple[Vec3, Vec3, Vec3], moves_b: tuple[Vec3, Vec3, Vec3], u: Vec3) -> ContactKinematics:
-        kinematics = _kinematics(a, b, moves_a, moves_b, _surface_spins(model, contacts, numbers), u)
+
+def contact_migration(
+    model: Model, pose: Transform, rates: tuple[Array, Transform], contacts: Contacts
+) -> tuple[Vec3, Vec3]:
+    """Return the velocities of contact points and the rates of normals, world axes, if shapes move and grow.
+
+    It is linear in the rates.
+    pose: (ns, *batch) poses of the shapes in the world.
+    rates: derivatives of `Model.shape_size` and of the poses.
+    """
+    d_size, d_pose = rates
+    sides, batch = _sides(model.topology, contacts), contacts.gap.shape[1:]
+    (x, y, z), (dx, dy, dz) = pose.R.rows, d_pose.R.rows
+    spin = Vec3(dz.dot(y), dx.dot(z), dy.dot(x))  # of dR R^T, which is skew
+    motions = _LinkMotion(pose.p, spin, d_pose.p, None, None)
+    shapes = Shapes(model, pose, batch)
+    moves, slip = [], []
+    for side in sides:
+        links = _gather_links(motions, side.shape)
+        w, a, v = _at_point(contacts.frame, side.point, links)
+        of_side = side.kinds, side.shape, contacts.frame, side.point, side.out
+        turning, growing = surface_growth(shapes, rows_first(d_size, batch), *of_side)
+        moves.append((w + turning, a, v + growing))
+        slip.append(_at_point(contacts.frame, contacts.point, links)[2] + growing)
+    u = slip[0] - slip[1]
+    (migration,) = _kinematics_of_sides(model, pose, contacts, sides, [(*moves, u)], jnp.zeros_like(u.z))
+    midway = contacts.frame.rows[2] * (u.z * 0.5)  # the point is in the middle of the gap, not on A
+    return migration.point - midway, migration.normal
+
+
+def _sides(topology: Topology, contacts: Contacts) -> tuple[_Side, _Side]:
+    half = contacts.frame.rows[2] * (jnp.where(contacts.active & ~contacts.is_limit, contacts.gap, 0) * 0.5)
+    numbers, kinds = np.array(topology.pairs, np.int32), _kinds(topology)
+    a, b = (jnp.asarray(numbers[:, side])[contacts.pair] for side in (0, 1))
+    return _Side(kinds[0], a, -1.0, contacts.point + half), _Side(kinds[1], b, 1.0, contacts.point - half)
+
+
+def _kinematics_of_sides(
+    model: Model,
+    pose: Transform,
+    contacts: Contacts,
+    sides: tuple[_Side, _Side],
+    motions: Sequence[tuple[Moves, Moves, Vec3]],
+    tilt: Array,
+) -> tuple[ContactKinematics, ...]:
+    """Compute the kinematics of several motions, each of both sides and of A's slip over B.
+
+    tilt: (C, *batch) angle up to which rims count as flat [rad].
+    """
+    touch, frame = contacts.active & ~contacts.is_limit, contacts.frame
+    shapes = Shapes(model, pose, touch.shape[1:])
+    a, b = (features(shapes, side.kinds, side.shape, frame, side.point, side.out, tilt, touch) for side in sides)
+    spins = _surface_spins(model, contacts, [side.shape for side in sides])
+
+    def one(moves_a: Moves, moves_b: Moves, u: Vec3) -> ContactKinematics:
+        kinematics = _kinematics(a, b, moves_a, moves_b, spins, u)
         kinematics = kinematics._replace(point=frame.T @ kinematics.point, normal=frame.T @ kinematics.normal)
         return jax.tree.map(lambda x: jnp.where(touch, x, 0), kinematics)
 
-    return tuple(map(one, *sides, u))
-
-
-def contact_migration(model: Model, pose: Transform, rates: Transform, contacts: Contacts) -> tuple[Vec3, Vec3]:
-    """Return the velocities of contact points and the rates of normals, world axes, if shapes move. It is linear.
-
-    pose, rates: (ns, *batch) poses of the shapes in the world, and their derivatives.
-    """
-    (x, y, z), (dx, dy, dz) = pose.R.rows, rates.R.rows
-    spin = Vec3(dz.dot(y), dx.dot(z), dy.dot(x))  # of dR R^T, which is skew
-    motions = _LinkMotion(pose.p, spin, rates.p, None, None)
-    a, b = (jnp.asarray(np.array(shape, np.int32))[contacts.pair] for shape in zip(*model.topology.pairs, strict=True))
-    v_a, v_b = (_at_point(contacts.frame, contacts.point, _gather_links(motions, shape))[2] for shape in (a, b))
-    of_shapes = contacts._replace(link_a=a, link_b=b)
-    given = model, pose, (motions,), jnp.zeros_like(contacts.gap, shape=())
-    (migration,) = _kinematics_of_contacts(given, (of_shapes, (v_a - v_b,)))
-    return migration.point, migration.normal
+    return tuple(one(*each) for each in motions)
 
 
 @functools.lru_cache(maxsize=256)
@@ -155,8 +206,8 @@ def _kinds(topology: Topology) -> tuple[frozenset[str], frozenset[str]]:
 def _kinematics(
     a: Feature,
     b: Feature,
-    A: tuple[Vec3, Vec3, Vec3],
-    B: tuple[Vec3, Vec3, Vec3],
+    A: Moves,
+    B: Moves,
     spins: tuple[Scalar, Scalar],
     u: Vec3,
 ) -> ContactKinematics:
@@ -263,7 +314,7 @@ def _gather_links(links: _LinkMotion, link: Array) -> _LinkMotion:
 
 
 @fence
-def _at_point(frame: Mat3, point: Vec3, link: _LinkMotion) -> tuple[Vec3, Vec3, Vec3]:
+def _at_point(frame: Mat3, point: Vec3, link: _LinkMotion) -> Moves:
     """Return angular velocity, acceleration and velocity of the point, in the contact frame."""
     r = point - link.p
     a = link.w.cross(link.w.cross(r))

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
+from ..collision.geometry.growth import RIGID, growth, turning_by_growth
 from ..collision.geometry.near import X_AXIS, direction, length_and_direction
 from ..collision.geometry.solid import Hull
 from ..collision.posed import Shapes, shapes_picked
@@ -114,6 +115,28 @@ def features(
             one = STAGES[kind](spot)
         result = one if result is None else jax.tree.map(lambda x, y, on=here: jnp.where(on, x, y), one, result)
     return result  # type: ignore[return-value]  # a topology with pairs has kinds
+
+
+def surface_growth(
+    shapes: Shapes, rates: Array, kinds: frozenset[str], shape: Array, frame: Mat3, point: Vec3, out: float
+) -> tuple[Vec3, Vec3]:
+    """Return the angular velocity and the velocity of shapes' surfaces at contacts as the shapes grow, contact frame.
+
+    rates: (ns, *batch or ones, 3) rates of `Model.shape_size`. The rest is as in `features`.
+    """
+    size, rate = (Vec3(*(_pick(c, shape) for c in Vec3.of(x).xyz)) for x in (shapes.parameter("shape_size"), rates))
+    pose = jax.tree.map(lambda x: _pick(x, shape), shapes.pose)
+    axes, own, normal = frame @ pose.R, pose.R.T @ (point - pose.p), pose.R.T @ (frame.rows[2] * out)
+    turning = moving = Vec3(*(jnp.zeros_like(c) for c in point.xyz))
+    for kind in sorted(kinds - RIGID):
+        here = jnp.asarray([k == kind for k in shapes.topology.shape_kinds])[shape]
+        turned = normal.cross(turning_by_growth(kind, size, rate, normal))
+        grown = growth(kind, size, rate, own, normal)
+        turning, moving = (
+            jax.tree.map(lambda x, y, on=here: x + jnp.where(on, y, 0), total, axes @ more)
+            for total, more in ((turning, turned), (moving, grown))
+        )
+    return turning, moving
 
 
 def _pick(x: Array, index: Array) -> Array:

@@ -171,6 +171,42 @@ def test_free_bodies():
     check(QUICK, ROUNDING)
 
 
+SIZED = (
+    ("sphere", "cylinder"), ("capsule", "box"), ("box", "box"), ("box", "cylinder"), ("box", "ellipsoid"),
+    ("capsule", "hull"), ("cylinder", "cylinder"), ("cylinder", "ellipsoid"), ("ellipsoid", "ellipsoid"),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_derivatives_as_shapes_grow():
+    """Of gaps, points and normals, by all sizes at once, against differences."""
+    model, links, names = pairs(SIZED)
+    q, _ = (jnp.asarray(x) for x in placed(model, links, np.random.default_rng(1)))
+    rate = jnp.asarray(np.random.default_rng(2).uniform(-1, 1, model.shape_size.shape)) * (model.shape_size > 0)
+
+    def closest(size):
+        """Gap, normal and point (lanes, pairs, 7) of the closest contact of each pair."""
+        changed = model.replace(shape_size=size)
+        found = determine(changed, q, carom.detect(changed, q, margin=np.inf), envelope=np.inf)
+        found = with_migration(changed, q, found)
+        numbers = jnp.stack([found.gap, *found.frame.rows[2].xyz, *found.point.xyz], -1)
+        rows = [jnp.where(found.active & (found.pair == k), found.gap, np.inf).argmin(0) for k in range(len(SIZED))]
+        return jnp.stack([jnp.take_along_axis(numbers, row[None, :, None], 0)[0] for row in rows], 1)
+
+    run = jax.jit(closest)
+    slope = np.asarray(jax.jit(lambda x, d: jax.jvp(closest, (x,), (d,))[1])(model.shape_size, rate))
+    one, two = (
+        np.asarray(run(model.shape_size + h * rate) - run(model.shape_size - h * rate)) / (2 * h) for h in (1e-4, 2e-4)
+    )
+    smooth = (abs(one - two) < KINK * (1 + abs(two).max(-1, keepdims=True))).all(-1)
+    for k, name in enumerate(names):
+        on = smooth[:, k]
+        assert on.mean() > 1 - KINKS, name
+        assert abs(one[on, k, 0]).max() > 0.5, f"{name}: nothing to see"
+        np.testing.assert_allclose(slope[on, k, 0], one[on, k, 0], atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(slope[on, k, 1:], one[on, k, 1:], atol=SEARCHED, err_msg=name)
+
+
 @pytest.mark.slow
 def test_corners_and_edges():
     check(EDGES, ROUNDING)
@@ -195,7 +231,10 @@ def test_derivatives_of_contacts_that_were_searched_for():
     def rates(model, q, v, shapes):
         """Of all points and normals: velocities by contact kinematics, derivatives along v and as shapes shift."""
         found, _ = contacts(model, q)
-        moves = contact_kinematics(model, q, v, found, jacobian_at(model, q, found))
+        rows, n = jacobian_at(model, q, found), found.frame.rows[2]
+        moves = contact_kinematics(model, q, v, found, rows)
+        u_n = relative_velocity(rows, to_blocks(trees_of(model.topology), v), every=True).z
+        point = jax.tree.map(lambda x: jnp.where(found.active, x, 0), moves.point - n * (u_n * 0.5))  # in the middle
 
         def derivative(of, x, dx):
             d = jax.jvp(lambda x: contacts(*of(x))[1], (x,), (dx,))[1]
@@ -204,7 +243,7 @@ def test_derivatives_of_contacts_that_were_searched_for():
         along = derivative(lambda q: (model, q), q, coordinate_rates(model, q, v))
         own = jnp.broadcast_to(model.shape_position, shapes.shape)
         return (
-            (moves.point, moves.normal),
+            (point, moves.normal),
             along,
             derivative(lambda p: (model.replace(shape_position=p), q), own, shapes),
         )

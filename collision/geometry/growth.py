@@ -1,0 +1,47 @@
+"""How a point of a shape's surface moves as the shape's size changes."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from ...engine.algebra.vec3 import Scalar, Vec3
+from ...engine.algebra.zero import ZERO
+
+RIGID = frozenset({"plane", "heightfield", "hull", "mesh"})
+
+
+def growth(kind: str, size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
+    """Return the velocity of a point of the surface, in the shape's axes, if its size changes. It is linear in rates.
+
+    size: as in `Model.shape_size` [m].
+    rates: its derivative.
+    point: on the surface, in the shape's axes [m].
+    out: unit normal there, outwards.
+
+    RIGID kinds have points instead, which count as constant; planes have neither.
+    """
+    if kind in RIGID:
+        return Vec3(ZERO, ZERO, ZERO)
+    if kind == "sphere":
+        return out * rates.x
+    if kind == "capsule":
+        axis = point - out * size.x
+        return out * rates.x + Vec3(ZERO, ZERO, axis.z * _over(rates.y, size.y))
+    if kind == "cylinder":
+        radial, along = _over(rates.x, size.x), _over(rates.y, size.y)
+        return Vec3(point.x * radial, point.y * radial, point.z * along)
+    return Vec3(*(p * _over(d, s) for p, d, s in zip(point.xyz, rates.xyz, size.xyz, strict=True)))
+
+
+def turning_by_growth(kind: str, size: Vec3, rates: Vec3, out: Vec3) -> Vec3:
+    """Return the rate of the normal at such a point. Only ellipsoids turn theirs, as they grow in one direction."""
+    if kind != "ellipsoid":
+        none = jnp.zeros_like(out.x)
+        return Vec3(none, none, none)
+    less = Vec3(*(n * _over(d, s) for n, d, s in zip(out.xyz, rates.xyz, size.xyz, strict=True)))
+    return out * out.dot(less) - less
+
+
+def _over(rate: Scalar, size: Scalar) -> Scalar:
+    some = size > 0
+    return jnp.where(some, rate, 0) / jnp.where(some, size, 1)

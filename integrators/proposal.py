@@ -65,8 +65,8 @@ class Proposal(NamedTuple):
     start_v: (*batch, nv) velocities at its start, after the impulses there.
     contact_impulses: impulses of contacts over the step, before corrections; None if no run reports them.
     start_impulses: impulses of contacts at its start; None if no run reports them.
-    first_impulse: (C, *batch) the same for each contact, in the contact frames, without impacts [N s]; None in runs
-        without windows.
+    first_impulse: (C, *batch) the same for each contact, in the contact frames, without `window_impacts` [N s]; None
+        in runs without windows.
     loop_drift: (*batch) error of the loops at its end, see `step_and_close`; None if nothing closes them.
     """
 
@@ -177,9 +177,15 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     contact_impulses, first = (
         (None, None) if midway.point is None else _contact_impulses(model, lane, h, contacts, midway, solution)
     )
-    at_start = None if window is None else solution.start_impulses
+    at_start = None if window is None else _without_impacts(solution, window)
     last = window, solution.window_impacts, residual, start, contact_impulses, first, loop_drift, at_start
     return Proposal(h, after, spread, *contacts_found, after, solution.spread, *last)
+
+
+def _without_impacts(solution: Rest, window: Array) -> Vec3 | None:
+    """Return the impulses (C, *batch) at the start of the step that are not logged as impacts [N s]."""
+    struck, first = solution.window_impacts, solution.start_impulses
+    return first if struck is None else jax.tree.map(lambda x: jnp.where(window & (struck.p.z > 0), 0, x), first)
 
 
 def _contact_impulses(

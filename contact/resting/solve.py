@@ -78,8 +78,8 @@ class Rest(NamedTuple):
     grip: (G, *batch) impulses of joint friction and motors [N m s, N s]; None if there are none.
     window_impacts: impacts at the start of a window; None in runs without windows.
     residual: (*batch) violation of the law by the velocities at the end [m/s].
-    start_impulses: (C, *batch) impulses at the start of the step that are no impacts, in the contact frames [N s]; None
-        in runs without reports or windows.
+    start_impulses: (C, *batch) impulses at the start of the step, also those of `window_impacts`, in the contact frames
+        [N s]; None in runs without reports or windows.
     """
 
     v: Array
@@ -103,7 +103,7 @@ class _StageResult(NamedTuple):
     code: (*batch) result code.
     residual: (*batch) residual of the last stage [m/s].
     start_of_window: the start of a window; None in runs without windows.
-    first: p of stage 0, without impacts; None in runs without reports or windows.
+    first: p of stage 0; None in runs without reports or windows.
     """
 
     stage: Array
@@ -197,8 +197,7 @@ def solve(
         slides = (stage == 1) & resting & _slip_rotates(model, contacts.friction, u, after, p)
         code, residual = gravest(code, solved.code), solved.residual
         if first is not None:
-            logged = False if targets is None else targets.closes & targets.is_window  # as impacts
-            first = jax.tree.map(lambda old, new: jnp.where(step | logged, old, new), first, p)
+            first = jax.tree.map(lambda old, new: jnp.where(step, old, new), first, p)
         found = _StageResult(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, code, residual, None, first)
         if start_of_window is None or targets is None:
             return found

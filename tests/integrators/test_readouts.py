@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.integrators import lane_map, recording, rollout
+from carom.integrators import recording, rollout
 
 G = 9.81
 EVERYTHING = (
@@ -207,7 +207,7 @@ def test_lanes_side_by_side_report_the_same(monkeypatch):
     lanes = carom.State(lanes.q, lanes.v.at[1, 5].set(-1.0), lanes.t)
     names = (*EVERYTHING, "sensors")
     own = carom.rollout(model, lanes, duration=0.2, frame_dt=DT, report=names)
-    for module in (lane_map, recording, rollout):
+    for module in (recording, rollout):
         monkeypatch.setattr(module, "lane_programs", lambda: False)
     compiled: Any = rollout._with_contacts
     monkeypatch.setattr(rollout, "_with_contacts", jax.jit(compiled.__wrapped__, static_argnums=0))

@@ -23,8 +23,10 @@ def _describe(state: State) -> tuple[str, list[Row]]:
 class State:
     """Coordinates, velocities and clock of one scene, or of a batch with one leading axis.
 
-    q: joint coordinates in link order [m, rad, unit quaternions w x y z].
-    v: joint velocities in link order [m/s, rad/s].
+    q: joint coordinates in link order; a free body's are its position, then its orientation [m, rad, unit quaternions
+        w x y z].
+    v: joint velocities in link order; a free body's are its angular velocity, then its linear one, world axes [m/s,
+        rad/s].
     t: time [s].
     """
 

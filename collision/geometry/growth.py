@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import ZERO
 
-RIGID = frozenset({"plane", "heightfield", "hull", "mesh"})
+RIGID = frozenset({"plane", "heightfield", "hull", "mesh"})  # planes have no size, the others have points instead
 
 
 def growth(kind: str, size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
@@ -18,19 +20,36 @@ def growth(kind: str, size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
     point: on the surface, in the shape's axes [m].
     out: unit normal there, outwards.
 
-    RIGID kinds have points instead, which count as constant; planes have neither.
+    Points of RIGID kinds stay.
     """
-    if kind in RIGID:
-        return Vec3(ZERO, ZERO, ZERO)
-    if kind == "sphere":
-        return out * rates.x
-    if kind == "capsule":
-        axis = point - out * size.x
-        return out * rates.x + Vec3(ZERO, ZERO, axis.z * _over(rates.y, size.y))
-    if kind == "cylinder":
-        radial, along = _over(rates.x, size.x), _over(rates.y, size.y)
-        return Vec3(point.x * radial, point.y * radial, point.z * along)
+    return Vec3(ZERO, ZERO, ZERO) if kind in RIGID else GROWTH[kind](size, rates, point, out)
+
+
+def _sphere(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
+    return out * rates.x
+
+
+def _capsule(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
+    axis = point - out * size.x
+    return out * rates.x + Vec3(ZERO, ZERO, axis.z * _over(rates.y, size.y))
+
+
+def _cylinder(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
+    radial, along = _over(rates.x, size.x), _over(rates.y, size.y)
+    return Vec3(point.x * radial, point.y * radial, point.z * along)
+
+
+def _scaled(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
     return Vec3(*(p * _over(d, s) for p, d, s in zip(point.xyz, rates.xyz, size.xyz, strict=True)))
+
+
+GROWTH: dict[str, Callable[[Vec3, Vec3, Vec3, Vec3], Vec3]] = {
+    "sphere": _sphere,
+    "capsule": _capsule,
+    "cylinder": _cylinder,
+    "box": _scaled,
+    "ellipsoid": _scaled,
+}
 
 
 def turning_by_growth(kind: str, size: Vec3, rates: Vec3, out: Vec3) -> Vec3:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from carom.collision import bounds, mass, narrow
-from carom.collision.geometry import solid
+from carom.collision.geometry import growth, solid
 from carom.collision.host import radii
 from carom.collision.pairs import heightfield
 from carom.collision.queries import spans
@@ -26,6 +26,7 @@ OF_SIZE = CONVEX - OF_POINTS  # and symmetric about their origins: whatever is n
 
 TABLES = {
     "narrow.KINDS": (narrow.KINDS, KINDS),
+    "growth.GROWTH": (growth.GROWTH, OF_SIZE),
     "solid.SUPPORT": (solid.SUPPORT, CONVEX),
     "solid.ONTO": (solid.ONTO, CONVEX),
     "heightfield.COLUMN": (heightfield.COLUMN, CONVEX),

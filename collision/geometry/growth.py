@@ -39,7 +39,7 @@ def _cylinder(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
     return Vec3(point.x * radial, point.y * radial, point.z * along)
 
 
-def _scaled(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
+def _stretch(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
     return Vec3(*(p * _over(d, s) for p, d, s in zip(point.xyz, rates.xyz, size.xyz, strict=True)))
 
 
@@ -47,8 +47,8 @@ GROWTH: dict[str, Callable[[Vec3, Vec3, Vec3, Vec3], Vec3]] = {
     "sphere": _sphere,
     "capsule": _capsule,
     "cylinder": _cylinder,
-    "box": _scaled,
-    "ellipsoid": _scaled,
+    "box": _stretch,
+    "ellipsoid": _stretch,
 }
 
 

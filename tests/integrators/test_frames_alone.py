@@ -50,7 +50,7 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in SCENES), ("pool_break", ISLANDS),
     *(("two dominoes", how) for how in (ISLANDS, SIMULTANEOUS, WINDOWS, RK4)),
 ]  # fmt: skip
-QUICK = [("two dominoes", {}), ("two dominoes", ISLANDS), ("sliding boxes", {})]
+QUICK = [("sliding boxes", {})]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from .geometry.near import Near
 from .narrow import KERNELS, kernel_key, meet
 from .posed import Shapes, rows_first, shapes_at, shapes_known, shapes_picked
 from .proximities import Proximities
+from .seams import smooth_seams
 
 FEW = 256  # rows: up to this many are not compacted
 
@@ -168,6 +169,8 @@ def _detect(
     code = jnp.where(_all_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
     status = code, jnp.broadcast_to(needed, code.shape)
     met = _surface(shapes, [part for part, _ in both], margin, status)
+    if around is not None:
+        met = smooth_seams(shapes, around.volumes, met)
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
     return met, _surface(shapes, bounds, None, status, in_front=any(some is not None for some in near))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import jax
 import numpy as np
@@ -18,8 +18,10 @@ from ..collision.host.radii import bounding_radii
 from ..collision.mass import MassProperties
 from ..collision.poses import Array, rotation_matrix
 from ..engine.model import Model
+from ..engine.planar.model import Chain, ChainState
 from ..engine.state import State
 from ..engine.topology import Topology
+from .builder import SceneBuilder
 from .chains.compile import compile_chain
 from .chains.spec import ChainSpec
 from .compiling import check
@@ -38,10 +40,6 @@ from .compiling.tree_mass import check_tree
 from .compiling.windows import windows
 from .joint_specs import Floating
 from .spec import BodySpec, LinkSpec, SceneSpec
-
-if TYPE_CHECKING:
-    from ..engine.planar.model import Chain, ChainState
-    from .builder import SceneBuilder
 
 GAP_BAND = {"float32": 1e-5, "float64": 1e-9}  # [m] gap that counts as touching, in scenes of about a metre
 STANDARD_GRAVITY = 9.81  # [m/s^2] for the rest speed of scenes without gravity

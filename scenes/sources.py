@@ -8,17 +8,15 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from .builder import SceneBuilder
+from .chains.spec import ChainSpec
 from .formats.errors import FileError
 from .formats.report import Imported
+from .library.planar_chains import ChainName
 from .library.registry import CHAINS, SCENES, library_scene
 from .spec import SceneSpec
-
-if TYPE_CHECKING:
-    from .chains.spec import ChainSpec
-    from .library.planar_chains import ChainName
 
 
 @overload

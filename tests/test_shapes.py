@@ -249,3 +249,13 @@ def test_runs_and_their_recordings_have_the_shapes_that_they_say() -> None:
     assert ran.events.count.tolist() == [1, 1, 1]
     assert fits(recording)
     assert not fits(recording, q=recording.q[0])
+
+
+def test_annotations_of_public_functions_can_be_evaluated() -> None:
+    """Checkers of types and makers of command lines do so. Recordings are read without jax, so `of` is left out."""
+    for name in carom.__all__:
+        of = getattr(carom, name)
+        own = [x for k, x in vars(of).items() if not k.startswith("_") and k != "of"] if inspect.isclass(of) else [of]
+        for x in own:
+            if inspect.isfunction(inspect.unwrap(x)):
+                get_type_hints(x)

@@ -141,7 +141,7 @@ def plan_pairs(
     for s in np.unique(sort):
         rows = order[sort == s]
         both = names[s // len(names)], names[s % len(names)]
-        capacity = default_capacity(both, pairs[rows], len(pairs)) if max_pairs is None else max_pairs
+        capacity = default_capacity(both, pairs[rows], moving, len(pairs)) if max_pairs is None else max_pairs
         shapes = [len(np.unique(pairs[rows, side])) for side in (0, 1)]
         crowd = shapes[0] * shapes[1] > most and not UNBOUNDED & set(both)
         if way == "cells" or (way is None and crowd and len(rows) > capacity):
@@ -154,12 +154,15 @@ def plan_pairs(
     return PairPlan(tuple(groups))
 
 
-def default_capacity(kinds: tuple[str, str], pairs: Ints, in_all: int) -> int:
-    """All pairs in a small scene; in a large one a fixed number for each shape of the group."""
+def default_capacity(kinds: tuple[str, str], pairs: Ints, moving: NDArray[np.bool_], in_all: int) -> int:
+    """All pairs in a small scene; in a large one a fixed number for each moving shape of the group, and as many more
+    if there are so many static shapes."""
     if in_all <= ALL_PAIRS:
         return ALL_PAIRS
+    shapes = np.unique(pairs)
+    movers = int(moving[shapes].sum())
     each = PER_SPHERE if kinds == ("sphere", "sphere") else PER_SHAPE
-    return max(FEWEST, each * len(np.unique(pairs)))
+    return max(FEWEST, movers * (each + min(each, len(shapes) - movers)))
 
 
 def _group(kinds: tuple[str, str], pairs: Ints, rows: Ints, capacity: int, way: str, n_shapes: int) -> PairGroup:

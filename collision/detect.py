@@ -124,6 +124,7 @@ def detect_with_bounds(
     max_pairs: int | None = None,
     still: Array | None = None,
     max_near: int | None = None,
+    max_touching: int | None = None,
 ) -> tuple[Proximities, Proximities]:
     """Near pairs and lower bounds of the distances of all pairs, at the coordinates q (*batch, nq).
 
@@ -138,8 +139,9 @@ def detect_with_bounds(
         rows.
     still: (ns, *batch) bool, shapes that do not move; pairs of two of these have no rows. None: all shapes may move.
     max_near: capacity for near pairs of shapes of two kinds, if their kernel searches; None: all pairs.
+    max_touching: capacity for rows that touch and may be at a seam (`seams.py`); None: all rows.
     """
-    return _detect(max_pairs, model, q, None, look, reach, still, max_near)
+    return _detect(max_pairs, model, q, None, look, reach, still, max_near, max_touching)
 
 
 def _detect(
@@ -151,6 +153,7 @@ def _detect(
     reach: Array | None = None,
     still: Array | None = None,
     max_near: int | None = None,
+    max_touching: int | None = None,
 ) -> tuple[Proximities, Proximities]:
     shapes = shapes_at(model, q)
     pairs = pair_plan(model.topology, max_pairs)
@@ -170,7 +173,7 @@ def _detect(
     status = code, jnp.broadcast_to(needed, code.shape)
     met = _surface(shapes, [part for part, _ in both], margin, status)
     if around is not None:
-        met = smooth_seams(shapes, around.volumes, met)
+        met = smooth_seams(shapes, around.volumes, met, max_touching)
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
     return met, _surface(shapes, bounds, None, status, in_front=any(some is not None for some in near))
 

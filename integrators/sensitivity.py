@@ -45,7 +45,7 @@ from ..contact.approach import touch_distances
 from ..contact.contact_derivative import with_migration
 from ..contact.contact_jacobian import ContactJacobian, drop_immovable, jacobian_at, relative_velocity
 from ..contact.contacts import Contacts
-from ..contact.determine import SIGHT, determine, phases
+from ..contact.determine import SIGHT, default_capacity, determine, phases
 from ..contact.gather_scatter import gather
 from ..engine.algebra.bounded import differentiated_once, instantiate_zeros, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
@@ -145,16 +145,16 @@ def detect_and_determine(
     q, soon = state.q, jnp.minimum(look.off, search_range(state.q) * model.gap_band)
     shapes = None if island is None else shapes_still(model.topology, island)
     dofs = None if island is None else dofs_asleep(model.topology, island)
+    room = default_capacity(model.topology) if rules.max_contacts is None else rules.max_contacts
     with jax.named_scope("detect"):
         near, bounds = detect_with_bounds(
-            model, q, look.close, reach=look.reach, max_pairs=rules.max_pairs, still=shapes, max_near=rules.max_near
-        )
+            model, q, look.close, reach=look.reach, max_pairs=rules.max_pairs, still=shapes, max_near=rules.max_near,
+            max_touching=room,
+        )  # fmt: skip
     with jax.named_scope("determine"):
         if window is not None:
             soon = jnp.maximum(soon, touch_distances(*stop_gradient((model, q, state.v, near, window)), rules.limits))
-        contacts = determine(
-            model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
-        )
+        contacts = determine(model, q, near, max_contacts=room, limits=rules.limits, reach=soon, still=dofs)
         contacts = with_migration(model, q, contacts)
         rows = jacobian_at(model, q, contacts)
         return Detection(near, bounds, drop_immovable(model, contacts, rows), rows, look.reach)

@@ -353,7 +353,17 @@ def test_plans_are_made_once_and_small_scenes_take_every_pair():
     assert [(group.way, group.capacity) for group in pair_plan(large).groups] == [("matrix", 8 * 47)]
     assert [group.capacity for group in pair_plan(topology(47, "box")).groups] == [16 * 47]
     assert [group.capacity for group in pair_plan(small, 7).groups] == [7]
-    assert default_capacity(("sphere", "sphere"), np.array([(0, 1)]), ALL_PAIRS + 1) == 64
+    assert default_capacity(("sphere", "sphere"), np.array([(0, 1)]), np.ones(2, bool), ALL_PAIRS + 1) == 64
+
+
+def test_many_static_shapes_need_no_room_for_each():
+    """There is room for 16 candidates of each moving shape and, among static ones, as many more as there are."""
+    for statics, each in ((4, 20), (20, 32), (5000, 32)):
+        n = statics + 50
+        pairs = np.array([(a, b) for a in range(n) for b in range(max(a + 1, statics), n)], np.int32)
+        plan = plan_pairs(("box",) * n, (-1,) * statics + tuple(range(50)), pairs)
+        assert len(pairs) > ALL_PAIRS
+        assert [group.capacity for group in plan.groups] == [50 * each]
 
 
 @pytest.mark.parametrize("n", [0, 1])

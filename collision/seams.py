@@ -61,7 +61,7 @@ def smooth_seams(shapes: Shapes, volumes: Volume, near: Proximities, room: int |
     volumes: bounding volumes of all shapes, components (ns, *batch).
     room: largest number of rows that touch; None: all. If more do, the last ones stay as they are.
     """
-    if not near.pair.shape[-1] or not _groups(shapes.topology)[1].any():
+    if not near.pair.shape[-1] or not may_meet_at_seams(shapes.topology):
         return near
     fixed = Shapes(*jax.lax.stop_gradient((shapes.model, shapes.pose)), shapes.batch)
     gap = jnp.moveaxis(jax.lax.stop_gradient(near.gap), -1, 0)
@@ -142,6 +142,11 @@ def _ends(shapes: Shapes, volumes: Volume, index: Array, n: Vec3) -> tuple[Array
         is_hull = jnp.asarray([kind == "hull" for kind in kinds])[index]
         low, high = jnp.where(is_hull, heights.min(0), low), jnp.where(is_hull, heights.max(0), high)
     return low, high
+
+
+def may_meet_at_seams(topology: Topology) -> bool:
+    """Return whether several pairs of shapes of the same two links may touch at once, as a box and tiles."""
+    return bool(_groups(topology)[1].any())
 
 
 @functools.lru_cache(maxsize=256)

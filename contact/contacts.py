@@ -26,6 +26,7 @@ class Contacts(NamedTuple):
     restitution: restitution coefficient.
     code: result code.
     needed: the number of contacts, if the capacity was exceeded; otherwise 0.
+    inner: rows that touch and are not active, since others make them needless (`inner_corners.py`); None: none.
     """
 
     pair: Int[Array, " C *batch"]
@@ -41,6 +42,7 @@ class Contacts(NamedTuple):
     restitution: Float[Array, " C *batch"]
     code: Int[Array, "*batch"]
     needed: Int[Array, "*batch"]
+    inner: Bool[Array, " C *batch"] | None = None
 
     @property
     def is_limit(self) -> Array:

@@ -132,7 +132,8 @@ def contact_errors(
     inside = contacts.active & (contacts.gap < -NEAR * model.gap_band)
     touched = carried | (expected.freed & inside.any(0))
     near = path.dot(path) * ASTRAY**2 + (1000 * model.gap_band) ** 2
-    there, was, matched = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
+    seen = contacts if contacts.inner is None else contacts._replace(active=contacts.active | contacts.inner)
+    there, was, matched = _match_contacts(model, before, seen, before.point + path, near, touched, carried)
     matched = matched & contacts.active
     expected, partner = jax.tree.map(lambda x: gather(x, was, 0), expected), (was, matched)
     # a contact that has sunk in moves out at its target velocity, and no deeper; otherwise the gap should be 0

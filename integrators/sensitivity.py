@@ -47,6 +47,7 @@ from ..contact.contact_jacobian import ContactJacobian, drop_immovable, jacobian
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, default_capacity, determine, phases
 from ..contact.gather_scatter import gather
+from ..contact.inner_corners import drop_inner_corners
 from ..engine.algebra.bounded import differentiated_once, instantiate_zeros, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -155,7 +156,7 @@ def detect_and_determine(
         if window is not None:
             soon = jnp.maximum(soon, touch_distances(*stop_gradient((model, q, state.v, near, window)), rules.limits))
         contacts = determine(model, q, near, max_contacts=room, limits=rules.limits, reach=soon, still=dofs)
-        contacts = with_migration(model, q, contacts)
+        contacts = with_migration(model, q, drop_inner_corners(model, contacts))
         rows = jacobian_at(model, q, contacts)
         return Detection(near, bounds, drop_immovable(model, contacts, rows), rows, look.reach)
 

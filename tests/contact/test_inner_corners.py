@@ -72,7 +72,7 @@ def test_corners_stay_where_the_ground_changes() -> None:
 
 def test_it_turns_on_tiles_as_on_one() -> None:
     """Friction acts at the same points. With those on the seam it would end at 3.6 rad/s in place of 2.8."""
-    start = {"linear_velocity": (0.3, 0.1, 0.0), "angular_velocity": (0.0, 0.0, 6.0)}
+    start: dict[str, Any] = {"linear_velocity": (0.3, 0.1, 0.0), "angular_velocity": (0.0, 0.0, 6.0)}
     (model, state), (one, _) = scene([TWO], **start), scene([ONE], **start)
     ends = [carom.rollout(m, state, duration=0.1, frame_dt=0.05, max_events=0).state for m in (model, one)]
     np.testing.assert_allclose(ends[0].q, ends[1].q, atol=1e-9)

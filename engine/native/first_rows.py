@@ -8,42 +8,13 @@ many rows costs only as much as its real rows, if its readers are masked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
-from .graph import MEMORY, Node, Region, Value
+from .graph import MEMORY, Limit, Node, Region, Value
 from .types import BOOL, I32
 
 AT_A_TIME = 64  # rows: a multiple of this is computed, so that vectors of all widths end there
-MOST = 4  # counts of a limit
-
-
-class Limit(NamedTuple):
-    """The first rows of an array.
-
-    counts: numbers (): as many rows as the largest of these are needed.
-    width: elements of a row.
-    """
-
-    counts: tuple[Value, ...]
-    width: int
-
-    @property
-    def key(self) -> tuple[tuple[tuple[int, int], ...], int]:
-        return tuple((c.base.id, first_index(c)) for c in self.counts), self.width
-
-    def union(self, other: Limit) -> Limit | None:
-        """The least limit that allows for both; None if it has too many counts, or they are of different rows."""
-        if other.width != self.width:
-            return None
-        counts = {(c.base.id, first_index(c)): c for c in (*self.counts, *other.counts)}
-        return Limit(tuple(counts[k] for k in sorted(counts)), self.width) if len(counts) <= MOST else None
-
-
-def first_index(count: Value) -> int:
-    """The index of a count in the array that it is an element of."""
-    return int(count.param[0]) if count.op == "view" else 0
 
 
 def limit_rows(top: Region) -> None:

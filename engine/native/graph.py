@@ -10,19 +10,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .types import Type, Unsupported, type_of
 
-if TYPE_CHECKING:
-    from .first_rows import Limit
-    from .order import Cluster
-
 _numbers = itertools.count()
 MEMORY = ("gather", "window")  # operations whose first argument is read at other indices than their own
+MOST = 4  # counts of a limit
 
 
 class Value:
@@ -83,6 +80,33 @@ class Value:
         return not steps.any(), int(indices[0]) if (steps == np.arange(len(steps))).all() else None
 
 
+class Limit(NamedTuple):
+    """The first rows of an array, those that are needed (`first_rows.py`).
+
+    counts: numbers (): as many rows as the largest of these are needed.
+    width: elements of a row.
+    """
+
+    counts: tuple[Value, ...]
+    width: int
+
+    @property
+    def key(self) -> tuple[tuple[tuple[int, int], ...], int]:
+        return tuple((c.base.id, first_index(c)) for c in self.counts), self.width
+
+    def union(self, other: Limit) -> Limit | None:
+        """The least limit that allows for both; None if it has too many counts, or they are of different rows."""
+        if other.width != self.width:
+            return None
+        counts = {(c.base.id, first_index(c)): c for c in (*self.counts, *other.counts)}
+        return Limit(tuple(counts[k] for k in sorted(counts)), self.width) if len(counts) <= MOST else None
+
+
+def first_index(count: Value) -> int:
+    """The index of a count in the array that it is an element of."""
+    return int(count.param[0]) if count.op == "view" else 0
+
+
 def digest(x: np.ndarray) -> bytes:
     """Return a digest that tells arrays of one type and size apart."""
     return x.tobytes() if x.size <= 8 else hashlib.blake2b(np.ascontiguousarray(x).data, digest_size=16).digest()
@@ -113,6 +137,14 @@ class Region:
         value.open = open
         self.inputs.append(value)
         return value
+
+
+class Cluster:
+    """Elementwise operations of one size in one region (`order.py`).  limit: the first rows needed; None: all."""
+
+    def __init__(self, size: int, values: list[Value], region: Region) -> None:
+        self.size, self.values, self.region, self.limit = size, values, region, values[0].limit
+        self.index, self.function, self.weight = -1, -1, 0
 
 
 class Node:

@@ -10,16 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable
 
-from .graph import MEMORY, Node, Region, Value
+from .graph import MEMORY, Cluster, Node, Region, Value
 from .liveness import reads
-
-
-class Cluster:
-    """Elementwise operations of one size in one region.  limit: the first rows that are needed; None: all."""
-
-    def __init__(self, size: int, values: list[Value], region: Region) -> None:
-        self.size, self.values, self.region, self.limit = size, values, region, values[0].limit
-        self.index, self.function, self.weight = -1, -1, 0
 
 
 def arrange(region: Region) -> None:

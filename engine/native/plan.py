@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 
-from .graph import MEMORY, Node, Region, Value
-from .order import Cluster
+from .graph import MEMORY, Cluster, Node, Region, Value
 
 LIMIT = 700  # operations per function
 END = 1 << 60  # later than every part of a region

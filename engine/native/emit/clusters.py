@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..first_rows import AT_A_TIME, Limit, first_index
-from ..graph import MEMORY, Value
-from ..order import Cluster
+from ..first_rows import AT_A_TIME
+from ..graph import MEMORY, Cluster, Limit, Value, first_index
 from .addresses import pointer_to
 from .function import Function
 from .reading import (

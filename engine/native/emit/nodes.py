@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -18,8 +18,13 @@ from .function import Function
 from .reading import WHOLE, Position, RowStrip, Strip, element_at, power_of_two, read
 from .writing import lanes_for, prepare, write_at, write_columns
 
-if TYPE_CHECKING:
-    from .program import EmittedProgram
+
+class Slots(Protocol):
+    """What gives values their slots in the arena: the program (`program.py`)."""
+
+    def allocate(self, value: Value) -> None: ...
+    def allocate_if_stored(self, value: Value) -> None: ...
+    def take_over(self, f: Function, old: Value, new: Value, node: Node) -> None: ...
 
 
 def finish(f: Function, value: Value, x: str) -> None:
@@ -29,9 +34,9 @@ def finish(f: Function, value: Value, x: str) -> None:
         f.store(value.type, power_of_two(value.size), x, pointer_to(f, value))
 
 
-def emit_join(f: Function, node: Node, program: EmittedProgram) -> None:
+def emit_join(f: Function, node: Node, slots: Slots) -> None:
     (made,), (_, _, targets) = node.results, node.param
-    program.allocate(made)
+    slots.allocate(made)
     start, together = pointer_to(f, made), defaultdict(list)
     for value, target_indices in zip(node.args, targets, strict=True):
         steps = np.diff(target_indices)
@@ -48,24 +53,24 @@ def emit_join(f: Function, node: Node, program: EmittedProgram) -> None:
                 write_at(f, value, start, target_indices)
 
 
-def emit_empty(f: Function, node: Node, program: EmittedProgram) -> None:
+def emit_empty(f: Function, node: Node, slots: Slots) -> None:
     (made,) = node.results
     if made.size <= f.module.small:
         if made.stored:
-            program.allocate(made)
+            slots.allocate(made)
         zero = literal(made.type, 0)
         f.keep((made.id, WHOLE), f.splat(made.type, power_of_two(made.size), zero))
     else:
-        program.allocate(made)
+        slots.allocate(made)
 
 
-def emit_put(f: Function, node: Node, program: EmittedProgram) -> None:
+def emit_put(f: Function, node: Node, slots: Slots) -> None:
     """Emit the update of a block, in place if nothing reads the old array afterwards."""
     (made,), (table, terms) = node.results, node.param
     array, *indices = node.args
     update = node.source or indices.pop(0)
     inside = indices.pop() if node.op == "put_if" else None
-    program.take_over(f, array, made, node)
+    slots.take_over(f, array, made, node)
     displacement = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in indices], terms, made)
     start = pointer_to(f, made)
     if displacement:
@@ -90,10 +95,10 @@ def emit_put(f: Function, node: Node, program: EmittedProgram) -> None:
     f.begin(f"{label}.end")
 
 
-def emit_scatter(f: Function, node: Node, program: EmittedProgram) -> None:
+def emit_scatter(f: Function, node: Node, slots: Slots) -> None:
     """Emit updates one after another, each at its own index."""
     (array, updates, *indices), (made,), (table, terms, combine, drop) = node.args, node.results, node.param
-    program.take_over(f, array, made, node)
+    slots.take_over(f, array, made, node)
     start, type = pointer_to(f, made), made.type
 
     def one(k: str) -> None:
@@ -140,11 +145,11 @@ def pad_neutral(f: Function, op: str, type: Type, x: str, width: int, count: int
     return f.shuffle(type, width, x, rest, [k if k < count else width + k for k in range(width)])
 
 
-def emit_fold(f: Function, node: Node, program: EmittedProgram) -> None:
+def emit_fold(f: Function, node: Node, slots: Slots) -> None:
     """Emit one result of many terms: strip by strip into a vector, whose elements are then folded."""
     value, (made,), op = node.source or node.args[0], node.results, node.param
     prepare(f, node.leaves or [value], _width(node, value))
-    program.allocate_if_stored(made)
+    slots.allocate_if_stored(made)
     finish(f, made, _fold(f, op, value, value.size, _width(node, value), lambda k, width: Strip(k, width)))
 
 
@@ -173,12 +178,12 @@ def _fold(
     return halves(f, op, type, x, width)
 
 
-def emit_reduce(f: Function, node: Node, program: EmittedProgram) -> None:
+def emit_reduce(f: Function, node: Node, slots: Slots) -> None:
     """Emit many results, each of many terms (terms, results)."""
     value, (made,), (op, terms) = node.source or node.args[0], node.results, node.param
     type, width = value.type, _width(node, value)
     count, size = terms.shape
-    program.allocate(made)
+    slots.allocate(made)
     out = pointer_to(f, made)
     nothing = literal(type, neutral(op, type))
     prepare(f, node.leaves, width)
@@ -227,10 +232,10 @@ def emit_reduce(f: Function, node: Node, program: EmittedProgram) -> None:
         f.counted_loop(size, 1, reduce_scattered)
 
 
-def emit_running(f: Function, node: Node, program: EmittedProgram) -> None:
+def emit_running(f: Function, node: Node, slots: Slots) -> None:
     (value,), (made,), (op, lines) = node.args, node.results, node.param
     type, (size, count) = value.type, lines.shape
-    program.allocate(made)
+    slots.allocate(made)
     table = lines.astype(np.int32)
 
     def one(j: str) -> None:

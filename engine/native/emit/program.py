@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ..arena import Arena, Slot
-from ..graph import Graph, Node, Region, Value
-from ..order import Cluster
+from ..graph import Cluster, Graph, Node, Region, Value
 from ..plan import END, Plan
 from ..runner import Runner
 from ..types import Unsupported, vector

@@ -28,10 +28,15 @@ def scene(grounds: list[list[Any]], frictions: tuple[float, ...] = (0.4,), dtype
     return carom.compile_scene(b, dtype=dtype)
 
 
+@jax.jit
+def acting(model: Any, q: Any) -> Any:
+    near, _ = detect_with_bounds(model, q, jnp.ones(len(model.topology.shape_kinds), q.dtype))
+    return drop_inner_corners(model, determine(model, q, near))
+
+
 def corners(model: Any, q: Any) -> np.ndarray:
     """Points of the contacts that act, in order of x and y."""
-    near, _ = detect_with_bounds(model, q, jnp.ones(len(model.topology.shape_kinds), q.dtype))
-    contacts = drop_inner_corners(model, determine(model, q, near))
+    contacts = acting(model, q)
     points = np.stack(contacts.point.xyz, -1)[np.asarray(contacts.active)]
     return points[np.lexsort(points.round(6).T[:2])]
 

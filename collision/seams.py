@@ -112,7 +112,7 @@ def _leaders(shapes: Shapes, volumes: Volume, gap: Array, these: _Touching) -> t
         one = several.argmax(0, keepdims=True).astype(jnp.int32)  # the first that is left
         a, b = (pairs[_at(these.pair, one), side] for side in (0, 1))
         apart = _ends(shapes, volumes, a, n)[0] - _ends(shapes, volumes, b, n)[1]
-        fits = (these.group == _at(these.group, one)) & _differ(n, _at(n, one)) & (apart >= -height)
+        fits = (these.group == _at(these.group, one)) & differ(n, _at(n, one)) & (apart >= -height)
         best = jnp.where(fits, apart, -jnp.inf).argmax(0, keepdims=True).astype(jnp.int32)
         some, row = fits.any(0, keepdims=True) & _at(several, one), _at(these.row, one)
         leader = _put(leader, row, jnp.where(some, _at(these.row, best), _at(leader, row)))
@@ -121,7 +121,7 @@ def _leaders(shapes: Shapes, volumes: Volume, gap: Array, these: _Touching) -> t
 
     def at_seams() -> tuple[Array, Array]:
         # rows of groups that touch along several directions
-        turned = _differ(n, _at(n, of_groups(these.group, number[: len(these.group)])))
+        turned = differ(n, _at(n, of_groups(these.group, number[: len(these.group)])))
         several = of_groups(jnp.where(turned, these.group, these.count), turned) & these.real & edged[these.pair]
         count = several.sum(0, dtype=jnp.int32).max()
         return jax.lax.while_loop(lambda x: x[0] < count, lead, (jnp.int32(0), several, number, gap))[2:]
@@ -168,7 +168,7 @@ def _groups(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
     return group, edged & (group >= 0)
 
 
-def _differ(m: Vec3, n: Vec3) -> Array:
+def differ(m: Vec3, n: Vec3) -> Array:
     """Return whether unit vectors have different directions."""
     across = m.cross(n)
     return across.dot(across) > PARALLEL

@@ -21,7 +21,7 @@ from jax import Array
 
 from ..collision.geometry.near import X_AXIS, length_and_direction
 from ..collision.passage import ROWS
-from ..collision.seams import may_meet_at_seams
+from ..collision.seams import differ, may_meet_at_seams
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import compact, in_front, last_row
 from ..engine.model import Model
@@ -30,7 +30,6 @@ from .determine import ENVELOPE, gather_pairs, in_envelope
 from .gather_scatter import gather
 
 HALF_TURN = 1 - 1e-3  # of 180 degrees
-PARALLEL = 1e-6  # square of the sine of the angle between equal normals
 
 
 def drop_inner_corners(model: Model, contacts: Contacts) -> Contacts:
@@ -62,7 +61,7 @@ def _inner(model: Model, contacts: Contacts) -> Array:
         """Set whether contact k is inner."""
         here = rows == k
         one = lambda x: jax.lax.dynamic_index_in_dim(x, k, 0, keepdims=False)  # noqa: E731
-        same = touches & _along(n, jax.tree.map(one, n))
+        same = touches & ~differ(n, jax.tree.map(one, n))
         for x in alike:
             same &= x == one(x)
         apart = point - jax.tree.map(one, point)
@@ -98,8 +97,3 @@ def _angles(touches: Array, pair: Array, n: Vec3, point: Vec3, close: Array) -> 
 def _numbers(like: Array) -> Array:
     rows = jnp.arange(len(like), dtype=jnp.int32).reshape(-1, *(1,) * (like.ndim - 1))
     return jnp.broadcast_to(rows, like.shape)
-
-
-def _along(m: Vec3, n: Vec3) -> Array:
-    across = m.cross(n)
-    return across.dot(across) <= PARALLEL

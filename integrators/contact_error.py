@@ -256,7 +256,8 @@ def _match_by_distance(
 ) -> tuple[Array, Array, Array]:
     """Match contacts as `_match_contacts`, by search.  names: the number of pairs and joint limits.
 
-    The contacts of a pair are adjacent rows; a table holds the first row of each pair.
+    The contacts of a pair are adjacent rows, but inner ones are behind all others; a table holds the first row of each
+    pair.
     """
     c, rows = len(before.gap), jnp.broadcast_to(_row_numbers(before.gap), before.gap.shape)
     matched = in_front(matched)

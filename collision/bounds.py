@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from ..engine.algebra.rotation import Quat
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model
 from ..engine.rows import take
@@ -148,8 +149,7 @@ def _hull_inradius(model: Model, shapes: Sequence[int]) -> Array:
     fan = _part(spoke, slice(1, -1)).cross(_part(spoke, slice(2, None)))
     normal = Vec3(*(c.sum(-1, keepdims=True) for c in (fan.x, fan.y, fan.z)))
     area = norm(normal)
-    height = ring.dot(normal) / jnp.where(area > 0, area, 1.0)
-    height = jnp.where(area > 0, height, jnp.inf)  # a face without area bounds nothing
+    height = safe_div(ring.dot(normal), area, otherwise=jnp.inf)  # a face without area bounds nothing
     return jnp.maximum(height.min((-1, -2)), 0.0)
 
 
@@ -190,7 +190,7 @@ def _box_reach(x: Vec3, s: Array) -> tuple[Array, Array]:
     full = norm(x + h)
     room = h - x
     depth = jnp.maximum(jnp.minimum(jnp.minimum(room.x, room.y), room.z), 0.0)
-    return full, root(full**2 - depth**2)
+    return full, safe_sqrt(full**2 - depth**2)
 
 
 def _capsule_reach(x: Vec3, s: Array) -> tuple[Array, Array]:
@@ -257,20 +257,14 @@ _EXTENTS: dict[str, Callable[[Vec3, Array], Array]] = {
     "sphere": lambda d, s: jnp.broadcast_to(s[..., 0], jnp.broadcast_shapes(s[..., 0].shape, d.x.shape)),
     "box": lambda d, s: s[..., 0] * abs(d.x) + s[..., 1] * abs(d.y) + s[..., 2] * abs(d.z),
     "capsule": lambda d, s: s[..., 0] + s[..., 1] * abs(d.z),
-    "cylinder": lambda d, s: s[..., 0] * root(d.x**2 + d.y**2) + s[..., 1] * abs(d.z),
+    "cylinder": lambda d, s: s[..., 0] * safe_sqrt(d.x**2 + d.y**2) + s[..., 1] * abs(d.z),
     "ellipsoid": lambda d, s: norm(Vec3(s[..., 0] * d.x, s[..., 1] * d.y, s[..., 2] * d.z)),
 }
 
 
-def root(x: Array | np.ndarray | float) -> Array:
-    """Square root; 0 with derivative 0 where x <= 0; NaN stays NaN."""
-    none = x <= 0
-    return jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, x)))
-
-
 def norm(v: Vec3) -> Array:
     """Length of a vector, with derivative 0 at zero."""
-    return root(v.dot(v))
+    return safe_sqrt(v.dot(v))
 
 
 def _part(v: Vec3, where: slice) -> Vec3:

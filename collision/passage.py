@@ -42,6 +42,7 @@ from jax import Array
 
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
+from ..engine.algebra.safe import safe_sqrt
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import compact, map_to_last
 from ..engine.dynamics.kinematics import LinkPoses, LinkVelocities, propagate_poses, propagate_velocities
@@ -50,7 +51,7 @@ from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.state import State
 from ..engine.topology import Group, Topology
-from .bounds import norm, reach, root
+from .bounds import norm, reach
 from .narrow import KERNELS
 from .proximities import Proximities, rows_at
 from .safe_step import gather_shapes, shapes_of, undetected_depths
@@ -203,7 +204,7 @@ def _way(start, end, V, W, com, h):
     mean = (V.w + W.w) * 0.5
     apart = end.R + (Quat.exp(mean * h).matrix() @ start.R) * -1
     left = sum((row.dot(row) for row in apart.rows), start=0.0)  # 8 sin^2(e/2), and e/2 <= (pi/2) sin(e/2)
-    rotation = (norm(V.w) + norm(mean) + norm(W.w)) * (h / 3) + root(left / 8) * math.pi
+    rotation = (norm(V.w) + norm(mean) + norm(W.w)) * (h / 3) + safe_sqrt(left / 8) * math.pi
     return (*first.xyz, *second.xyz, *d.xyz, rotation)
 
 

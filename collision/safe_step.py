@@ -61,6 +61,7 @@ import numpy as np
 from jax import Array
 
 from ..engine.algebra.fence import fence
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import compact, map_indexed, segment_reduce
 from ..engine.dynamics.trees import trees_of
@@ -68,7 +69,7 @@ from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.state import State
 from ..engine.topology import Topology
-from .bounds import bounding_spheres, inradius, norm, root
+from .bounds import bounding_spheres, inradius, norm
 from .proximities import Proximities
 from .speeds.shape_bounds import ShapeBounds, freeze, shape_bounds, table_of
 
@@ -317,10 +318,10 @@ def _first_root(d: Array, b: Array, a: Array) -> Array:
     b, a, d = jnp.where(known, b, 0.0), jnp.where(known, a, 0.0), jnp.where(known & ~far, d, 0.0)
     square = b * b + 2 * a * d
     reached = square >= -8 * jnp.finfo(square.dtype).eps * b * b
-    s = jnp.maximum(root(square), jnp.where(a < 0, 0.0, jnp.abs(b)))  # b^2 may vanish before b does
+    s = jnp.maximum(safe_sqrt(square), jnp.where(a < 0, 0.0, jnp.abs(b)))  # b^2 may vanish before b does
     ahead, back, total = b >= 0, (b < 0) & (a > 0), b + s
-    soon = jnp.where(total > 0, 2 * d / jnp.where(total > 0, total, 1.0), jnp.where(a > 0, 0.0, jnp.inf))
-    late = jnp.where(back, (s - b) / jnp.where(back, a, 1.0), jnp.inf)
+    soon = safe_div(2 * d, total, otherwise=jnp.where(a > 0, 0.0, jnp.inf))
+    late = safe_div(s - b, a, back, jnp.inf)
     time = jnp.where(ahead, jnp.where(reached, soon, jnp.inf), late)
     return jnp.where(known, jnp.where(far, jnp.inf, time), 0.0)
 

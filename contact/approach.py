@@ -17,6 +17,7 @@ from ..collision.bounds import norm, reach
 from ..collision.proximities import Proximities
 from ..collision.safe_step import clock_of_pairs, least_of_clocks
 from ..engine.algebra.fence import fence
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import compact, map_indexed
@@ -87,7 +88,7 @@ def slide_time(model: Model, contacts: Contacts, u: Vec3, rate: Vec3) -> Array:
     slides = phases(model, contacts, u.z).resting & ~contacts.is_limit & fast
     slower = -(u.x * rate.x + u.y * rate.y)  # rate at which slip decreases, times the slip
     ends = slides & (slower > 0)
-    return jnp.where(ends, square / jnp.where(ends, slower, 1), jnp.inf)
+    return safe_div(square, slower, ends, jnp.inf)
 
 
 def return_time(model: Model, contacts: Contacts, u_n: Array, rate: Array) -> Array:
@@ -182,10 +183,9 @@ def first_time(g: Array, u: Array, a: Array) -> Array:
     far = ~jnp.isfinite(g)
     g = jnp.where(far, 0, jnp.maximum(g, 0))
     square = u * u - 2 * a * g
-    s = jnp.sqrt(jnp.where(square > 0, square, 0))
+    s = safe_sqrt(square)
     closing = (u < 0) & (square >= 0)
-    soon = 2 * g / jnp.where(closing, s - u, 1)
     returns = (u >= 0) & (a < 0)
-    late = (u + s) / jnp.where(returns, -a, 1)
-    time = jnp.where(closing, soon, jnp.where(returns & (u + s > 0), late, jnp.inf))
+    late = safe_div(u + s, -a, returns & (u + s > 0), jnp.inf)
+    time = safe_div(2 * g, s - u, closing, late)
     return jnp.where(far | (time <= 0), jnp.inf, time)

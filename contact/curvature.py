@@ -34,6 +34,7 @@ from ..collision.narrow import KERNELS, kernel_key
 from ..collision.posed import Shapes, rows_first, shapes_at
 from ..engine.algebra.bounded import map_first
 from ..engine.algebra.fence import fence
+from ..engine.algebra.safe import safe_div
 from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Mat3, Scalar, Vec3
 from ..engine.dynamics.kinematics import bias_accelerations, propagate_poses, propagate_velocities
@@ -250,7 +251,7 @@ def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Arra
     def along(ex: Array, ey: Array, slope: Array) -> Array:
         """Return the distance to the minimum along a direction, 0 if both surfaces are flat along it."""
         k = ex * ex * xx + 2 * ex * ey * xy + ey * ey * yy
-        return jnp.where(k > 0, -slope / jnp.where(k > 0, k, 1), 0)
+        return safe_div(-slope, k)
 
     # both smooth: the inverse of the sum of the curvatures, or its pseudo-inverse if one direction is flat
     trace, det = xx + yy, xx * yy - xy * xy

@@ -25,6 +25,7 @@ from ..collision.geometry.near import X_AXIS, direction, length_and_direction
 from ..collision.geometry.solid import Hull
 from ..collision.posed import Shapes, shapes_picked
 from ..engine.algebra.fence import fence
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.algebra.zero import ZERO
@@ -169,7 +170,7 @@ def _flat(at: Spot) -> Feature:
 
 @fence
 def _sphere(at: Spot) -> Feature:
-    k = _inverse(at.size.x)
+    k = safe_div(1, at.size.x)
     none = jnp.zeros_like(k)
     return _bent(k, none + 1, none)._replace(yy=k)
 
@@ -178,7 +179,7 @@ def _sphere(at: Spot) -> Feature:
 def _capsule(at: Spot) -> Feature:
     """The side bends about the axis; the ends, to which the outer points of a lying capsule belong, are spheres."""
     r, h = at.size.x, at.size.y
-    k = _inverse(r)
+    k = safe_div(1, r)
     around = _around(at, at.out)
     end = jnp.abs(at.point.z) >= h - _close(at, r + h)
     side = _bent(k, around[0], around[1])
@@ -194,17 +195,17 @@ def _cylinder(at: Spot) -> Feature:
     ex, ey = _around(at, at.point)
     lean = at.out.dot(outwards)
     side, end = far >= r - close, jnp.abs(at.point.z) >= h - close
-    k = jnp.where(side & (lean > jnp.maximum(flat_angle(r.dtype), at.tilt)), lean * _inverse(r), 0)
+    k = jnp.where(side & (lean > jnp.maximum(flat_angle(r.dtype), at.tilt)), safe_div(lean, r), 0)
     return _bent(k, ex, ey, side & end, face=_is_along(at.out.z))
 
 
 @fence
 def _ellipsoid(at: Spot) -> Feature:
     """f = sum (x_i/a_i)^2 - 1. The point where the normal is `out` has the gradient 2 out / sqrt(sum (a_i out_i)^2)."""
-    k = jax.tree.map(_inverse, at.size)
+    k = Vec3(*(safe_div(1, x) for x in at.size.xyz))
     scaled = Vec3(*(a * o for a, o in zip(at.size.xyz, at.out.xyz, strict=True)))
     square = scaled.dot(scaled)
-    depth = jnp.sqrt(jnp.where(square > 0, square, 1))  # from the centre to the tangent plane
+    depth = safe_sqrt(square, otherwise=1)  # from the centre to the tangent plane
     t1, t2 = (Vec3(*(x * y for x, y in zip(t.xyz, k.xyz, strict=True))) for t in at.axes.rows[:2])
     none = jnp.zeros_like(depth)
     return _bent(t1.dot(t1) * depth, none + 1, none)._replace(xy=t1.dot(t2) * depth, yy=t2.dot(t2) * depth)
@@ -248,7 +249,7 @@ def _hull(at: Spot) -> Feature:
     """
     edges, close, corner = at.hull.edges, _near_edges(at), _on_corner(at)
     r, along = at.point - edges.start, edges.along
-    off = r - along * jnp.clip(r.dot(along) * _inverse(along.dot(along)), 0, 1)
+    off = r - along * jnp.clip(safe_div(r.dot(along), along.dot(along)), 0, 1)
     fold = edges.left.cross(edges.right)
     on = (off.dot(off) <= close * close) & (fold.dot(fold) > flat_angle(close.dtype) ** 2) & ~corner
     e = at.axes @ jax.tree.map(lambda x: jnp.where(on, x, 0).sum(0), along)
@@ -288,8 +289,3 @@ def _unit(x: Array, y: Array) -> tuple[Array, Array]:
 
 def _close(at: Spot, size: Array) -> Array:
     return near_edge(size.dtype) * size + at.near
-
-
-def _inverse(x: Array) -> Array:
-    some = x > 0
-    return jnp.where(some, 1 / jnp.where(some, x, 1), 0)

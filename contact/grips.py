@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.joints import JOINTS
 from ..engine.model import Model
 from ..engine.topology import Topology
@@ -190,8 +191,8 @@ def part_until_stop(model: Model, grips: Grips, before: Array, after: Array, h: 
     wild = slides & (turn > 1) & ~(jnp.abs(last - first) * h <= 2 * TURN)
     ahead, beyond = jnp.abs(first), -jnp.sign(first) * last
     passes = slides & (beyond > grips.slack) & ~wild
-    part = jnp.where(passes, ahead / jnp.where(passes, ahead + beyond, 1), 1)
-    part = jnp.where(wild, jnp.minimum(1 / jnp.sqrt(jnp.where(wild, turn, 1)), 0.5), part)
+    part = safe_div(ahead, ahead + beyond, passes, 1)
+    part = jnp.where(wild, jnp.minimum(1 / safe_sqrt(turn, wild, 1), 0.5), part)
     return part.min(0, initial=1), _of_dofs(model.topology, slides & (jnp.abs(last) <= grips.slack)), wild.any(0)
 
 

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.algebra.bounded import loop
+from ..engine.algebra.safe import safe_div
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.compaction import compact
 from ..engine.model import Model
@@ -161,7 +162,7 @@ def _without_gain(rows: ContactJacobian, V: Array, u: Vec3, plastic: Vec3, elast
     b, a = total(step, u + plastic_effect), total(step, step_effect) * 0.5
     root = jnp.sqrt(jnp.maximum(b * b - 4 * a * c, 0))
     gains = (a + b + c > 0) & (a > 0)
-    far = jnp.where(gains, (root - b) / jnp.where(gains, 2 * a, 1), 1)
+    far = safe_div(root - b, 2 * a, gains, 1)
     return plastic + step * jnp.clip(far, 0, 1)
 
 

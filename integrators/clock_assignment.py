@@ -25,10 +25,11 @@ import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..collision.bounds import norm, reach, root
+from ..collision.bounds import norm, reach
 from ..collision.proximities import Proximities
 from ..collision.safe_step import shapes_of
 from ..contact.resting.targets import PUSH
+from ..engine.algebra.safe import safe_sqrt
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import trees_of
@@ -104,7 +105,7 @@ def separate_islands(
 
     def ways(island: Array) -> Array:
         """Return the largest distance that a point of each shape may move, (ns,) [m]."""
-        s, r = (root(jnp.zeros_like(x).at[island].add(x * x))[island] for x in (body.s, body.r))
+        s, r = (safe_sqrt(jnp.zeros_like(x).at[island].add(x * x))[island] for x in (body.s, body.r))
         number = jnp.zeros_like(body.s).at[island].add(1)[island]
         energy = s + r * time
         way = (energy * body.lightness + number * PUSH * model.rest_speed) * time
@@ -166,7 +167,7 @@ class _Bodies(NamedTuple):
         dofs = trees.dofs
         mass, inverse = model.mass[link], Sym3.of(model.inertia[link]).inverse()
         light = 1 / jnp.sqrt(mass)
-        slender = root(inverse.xx + inverse.yy + inverse.zz)  # no less than 1/sqrt(I)
+        slender = safe_sqrt(inverse.xx + inverse.yy + inverse.zz)  # no less than 1/sqrt(I)
         r = norm(Vec3.of(model.gravity)) * jnp.sqrt(mass)
         if drive.forces is not None:
             N, F = (norm(Vec3.of(drive.forces[dofs[:, k : k + 3]])) for k in (0, 3))
@@ -174,7 +175,7 @@ class _Bodies(NamedTuple):
         acts = model.motor_gain * (model.motor_target if drive.motors is None else drive.motors) != 0
         for name in TURNING:
             acts = acts | (getattr(model, name) != 0)
-        s = root(2 * kinetic_of_trees(model, state.q, state.v)[:-1])
+        s = safe_sqrt(2 * kinetic_of_trees(model, state.q, state.v)[:-1])
         return _Bodies(s, r, light, slender, acts.any())
 
 

@@ -34,6 +34,7 @@ from ..contact.resting.solve import FULL
 from ..contact.resting.targets import target_velocity
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.fence import lane_programs
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import in_front, segment_reduce
 from ..engine.dynamics.energy import kinetic_of_trees
@@ -218,9 +219,9 @@ def _energy_error(
         own = gather_trees(rows, kinetic_of_trees(model, q, v)).sum(1)
         # K is 0 along directions that cannot move
         parts = zip(u.xyz, (rows.K.xx, rows.K.yy, rows.K.zz), strict=True)
-        lost = sum(jnp.where(k > 0, x * x / jnp.where(k > 0, k, 1), 0) for x, k in parts) * 0.5
+        lost = sum(safe_div(x * x, k) for x, k in parts) * 0.5
         most = may**2 * own
-        return jnp.where(fast & ~jumps & (lost > 0), jnp.where(most > 0, lost / jnp.where(most > 0, most, 1), LOST), 0)
+        return jnp.where(fast & ~jumps & (lost > 0), safe_div(lost, most, otherwise=LOST), 0)
 
     given = model, end.q, end.v, contacts.frame.rows[2], rows, turned, u, fast
     start = fast.any(), jnp.zeros_like(u.z)
@@ -341,7 +342,7 @@ def since_return(
         alike = jnp.abs(u + 2 * bent * h - u_n) <= ALIKE * jnp.abs(u_n)
         back = found & deep & (h > 0) & (bent < 0) & alike
         square = u * u - 4 * bent * gap
-        t = (u + jnp.sqrt(jnp.where(square > 0, square, 0))) / jnp.where(back, -2 * bent, 1)
+        t = safe_div(u + safe_sqrt(square), -2 * bent, back)
         return jnp.where(back, jnp.clip(h - t, 0), since)
 
     at = ready.contacts.point + ready.kinematics.point * here

@@ -17,6 +17,7 @@ from ..contact.cone.least import DAMPING, select_directions
 from ..contact.cone.least import least_change as least_change_of_few
 from ..contact.contact_jacobian import ContactJacobian, apply_impulses, relative_velocity
 from ..engine.algebra.bounded import loop
+from ..engine.algebra.safe import safe_div
 from ..engine.algebra.vec3 import Vec3
 from .clocks import Clocks
 
@@ -94,9 +95,9 @@ def _solve_damped(
         gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), directions, relative_velocity(rows, change) + soft)
         old, curve = total(x.left.dot(x.left)), total(x.along.dot(gives))
         go = (old > enough) & (curve > 0)
-        part = jnp.where(go, old, 0) / jnp.where(go, curve, 1)
+        part = safe_div(old, curve, go)
         left = x.left - gives * each(part)
-        more = total(left.dot(left)) / jnp.where(go, old, 1)
+        more = safe_div(total(left.dot(left)), old, go)
         along = jax.tree.map(lambda y, z: jnp.where(each(go), y + z * each(more), z), left, x.along)
         return _ConjugateGradient(left, along, x.change + change * clocks.of_blocks(part), x.p + x.along * each(part))
 

@@ -26,6 +26,7 @@ from ..contact.impulses import ContactImpulses
 from ..contact.resting.models import resting_named
 from ..contact.resting.solve import Midway, Rest, stopped_at_start
 from ..engine.algebra.bounded import partial_jvp
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
@@ -227,7 +228,7 @@ def _midway(
     half_there = lane.clocks.along(model, state.q, state.v, half)
     half = lane.clocks.of_contacts(ready.rows.tree, half)
     n = contacts.frame.rows[2] + kinematics.normal * half
-    frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
+    frame = tangents(n * (1 / safe_sqrt(n.dot(n), contacts.active, 1)))
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
     point = contacts.point + kinematics.point * half
     there = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
@@ -263,14 +264,14 @@ def _part_until_stick(
     """
     slip, used, most = _length(u.x, u.y), _length(p.x, p.y), mu * p.z
     slides = resting & (p.z > 0) & (slip > SLOW * model.rest_speed)
-    x, y = (jnp.where(slides, c / jnp.where(slides, slip, 1), 0) for c in (u.x, u.y))
+    x, y = (safe_div(c, slip, slides) for c in (u.x, u.y))
     stops = slides & (used < most * (1 - LEAST))
     more_x, more_y = (jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y)))
     more = Vec3(more_x, more_y, jnp.zeros_like(p.z))
     end = relative_velocity(rows, apply_impulses(rows, to_blocks(trees_of(model.topology), v), more))
     back = -(x * end.x + y * end.y)  # speed with which it would slide back at the end
     stops = stops & (back > slip * LEAST) & (slip > (slip + back) * LEAST)
-    return jnp.where(stops, slip / jnp.where(stops, slip + back, 1), 1)
+    return safe_div(slip, slip + back, stops, 1)
 
 
 @jax.custom_jvp
@@ -283,5 +284,4 @@ def _length_changes(primals: tuple[Array, Array], tangents: tuple[Array, Array])
     """Return the derivative, 0 for a vector of length 0."""
     (x, y), (dx, dy) = primals, tangents
     length = _length(x, y)
-    some = length > 0
-    return length, jnp.where(some, x * dx + y * dy, 0) / jnp.where(some, length, 1)
+    return length, safe_div(x * dx + y * dy, length)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..contact.contact_jacobian import inverse_mass_matrix
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.topology import Topology
@@ -40,5 +41,5 @@ def resolved_step(model: Model, q: Array) -> Array:
     square = largest(model.stiffness + model.motor_kp)
     rigid = jnp.isinf(model.motor_kd)  # rigid motors act by impulses
     rate = largest(model.damping + jnp.where(rigid, 0, model.motor_kd))
-    swing = jnp.where(square > 0, SWING / jnp.sqrt(jnp.where(square > 0, square, 1)), jnp.inf)
-    return jnp.minimum(swing, jnp.where(rate > 0, DECAY / jnp.where(rate > 0, rate, 1), jnp.inf))
+    swing = safe_div(SWING, safe_sqrt(square), otherwise=jnp.inf)
+    return jnp.minimum(swing, safe_div(DECAY, rate, otherwise=jnp.inf))

@@ -49,6 +49,7 @@ from ..contact.determine import SIGHT, default_capacity, determine, phases
 from ..contact.gather_scatter import gather
 from ..contact.inner_corners import drop_inner_corners
 from ..engine.algebra.bounded import differentiated_once, instantiate_zeros, is_zero
+from ..engine.algebra.safe import safe_div
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
@@ -247,7 +248,7 @@ def _shift_end(
     still = rows.still
     opens = relative_velocity(still, to_blocks(trees, _displacement(model, state.q, change.q)), every=True).z
     opens = opens if gap is None else opens + gap
-    each = jnp.where(now, opens, 0) / jnp.where(now, -u_n, 1)
+    each = safe_div(opens, -u_n, now)
     # the fastest contact of each island, and the fastest of all for the clock
     dh = _fastest(now, u_n, each)
     touching = now | (there.contacts.active & (there.contacts.gap <= model.gap_band))
@@ -259,7 +260,7 @@ def _shift_end(
     if tried.stops is not None:
         stops = jnp.moveaxis(tried.stops & ~lane.fresh[..., None], -1, 0)
         slopes, a = jnp.moveaxis(change.v, -1, 0), jnp.moveaxis(dv, -1, 0)
-        each = jnp.where(stops, -slopes, 0) / jnp.where(stops, a, 1)
+        each = safe_div(-slopes, a, stops)
         dh = jnp.where(some, dh, _first_of(stops, each))
         theirs = stops[:, None] & (island[trees.of_dof][:, None] == island)  # (nv, T, *batch)
         of_stop = jnp.where(theirs.any(0), _first_of(theirs, each[:, None]), dh)

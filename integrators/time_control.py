@@ -30,6 +30,7 @@ from ..collision.passage import clearance_used
 from ..contact.contact_jacobian import ContactJacobian, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
+from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
@@ -224,9 +225,7 @@ def _check_passage(
     def look() -> tuple[Array, Array]:
         used = clearance_used(model, lane.ready.state, tried.state, h, clearances, sparse_shapes(rules, model))
         passed = (used > 1) & (h > LEAST_STEP * max_dt) & ~again
-        return passed, jnp.where(
-            passed, jnp.maximum(SURE * h / jnp.where(passed, used, 1), LEAST_STEP * max_dt), jnp.inf
-        )
+        return passed, jnp.maximum(safe_div(SURE * h, used, passed, jnp.inf), LEAST_STEP * max_dt)
 
     return jax.lax.cond(again.all(), lambda: no, look)
 
@@ -242,5 +241,5 @@ def _least(lane: Lane, max_dt: Array) -> Array:
 def _since(depth: Array, speed: Array, a: Array) -> Array:
     """Return the time since the gap was 0: it is -depth now, closes with speed > 0, and its rate changes with a."""
     square = speed * speed + 2 * a * depth
-    divisor = speed + jnp.sqrt(jnp.where(square > 0, square, 0))
-    return jnp.where(divisor > 0, 2 * depth / jnp.where(divisor > 0, divisor, 1), jnp.inf)
+    divisor = speed + safe_sqrt(square)
+    return safe_div(2 * depth, divisor, otherwise=jnp.inf)

@@ -21,6 +21,7 @@ from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
 from ..contact.gather_scatter import gather
+from ..engine.algebra.safe import safe_div
 from ..engine.algebra.vec3 import Vec3
 from .lanes import Lane, Search
 from .proposal import Proposal
@@ -95,7 +96,7 @@ def load_after(
     if partner is None:
         return jax.tree.map(jnp.zeros_like, contacts.point)
     was, carried = partner
-    rate = jnp.where(tried.h > 0, 1 / jnp.where(tried.h > 0, tried.h, 1), 0)
+    rate = safe_div(1, tried.h)
     force = lane.ready.contacts.frame.T @ (tried.impulse * rate)
     here = contacts.frame @ jax.tree.map(lambda x: gather(x, was, 0), force)
     return jax.tree.map(lambda x: jnp.where(carried & ~ends, x, 0), here)

@@ -1,4 +1,4 @@
-"""Sources of scenes: `carom.load` and `carom.save_scene`."""
+"""Sources of scenes: `carom.load`, `carom.save_scene`, and what functions take as a scene."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from .builder import SceneBuilder
-from .chains.spec import ChainSpec
+from .chains.spec import ChainSpec, refuse_chain
 from .formats.errors import FileError
 from .formats.report import Imported
 from .library.planar_chains import ChainName
 from .library.registry import CHAINS, SCENES, library_scene
 from .spec import SceneSpec
+from .wording import brief
+
+SceneLike: TypeAlias = SceneSpec | SceneBuilder | Imported | ChainSpec | str | PathLike[str]
 
 
 @overload
@@ -45,6 +48,28 @@ def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec | ChainSpe
     if suffix not in _READERS:
         raise FileError(path, f"no scene is read from {suffix or 'a file without suffix'}: give {', '.join(_READERS)}")
     return _READERS[suffix](path, **parameters)
+
+
+def scene_of(source: SceneLike) -> SceneSpec | ChainSpec:
+    """Return the scene itself: what a SceneBuilder builds, that of an import, or that of `load`."""
+    if isinstance(source, SceneBuilder):
+        return source.build()
+    if isinstance(source, Imported):
+        return source.scene
+    if isinstance(source, (str, PathLike)):
+        return load(source)
+    if not isinstance(source, (SceneSpec, ChainSpec)):
+        fix = "it must be a SceneSpec, a SceneBuilder, what an import returns, a name of the library, or a file's path"
+        raise TypeError(f"scene is {brief(source)}: {fix}")
+    return source
+
+
+def scene_of_links(source: SceneLike, taker: str) -> SceneSpec:
+    """Return the scene itself; raise if it is a planar chain.  taker: the function that needs links and joints."""
+    scene = scene_of(source)
+    refuse_chain(scene, taker)
+    assert isinstance(scene, SceneSpec)
+    return scene
 
 
 def save_scene(scene: SceneSpec | SceneBuilder, path: str | PathLike[str]) -> None:

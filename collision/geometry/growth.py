@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
-from ...engine.algebra.vec3 import Scalar, Vec3
+from ...engine.algebra.safe import safe_div
+from ...engine.algebra.vec3 import Vec3
 from ...engine.algebra.zero import ZERO
 
 RIGID = frozenset({"plane", "heightfield", "hull", "mesh"})  # planes have no size, the others have points instead
@@ -31,16 +32,16 @@ def _sphere(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
 
 def _capsule(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
     axis = point - out * size.x
-    return out * rates.x + Vec3(ZERO, ZERO, axis.z * _over(rates.y, size.y))
+    return out * rates.x + Vec3(ZERO, ZERO, axis.z * safe_div(rates.y, size.y))
 
 
 def _cylinder(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
-    radial, along = _over(rates.x, size.x), _over(rates.y, size.y)
+    radial, along = safe_div(rates.x, size.x), safe_div(rates.y, size.y)
     return Vec3(point.x * radial, point.y * radial, point.z * along)
 
 
 def _stretch(size: Vec3, rates: Vec3, point: Vec3, out: Vec3) -> Vec3:
-    return Vec3(*(p * _over(d, s) for p, d, s in zip(point.xyz, rates.xyz, size.xyz, strict=True)))
+    return Vec3(*(p * safe_div(d, s) for p, d, s in zip(point.xyz, rates.xyz, size.xyz, strict=True)))
 
 
 GROWTH: dict[str, Callable[[Vec3, Vec3, Vec3, Vec3], Vec3]] = {
@@ -57,10 +58,5 @@ def turning_by_growth(kind: str, size: Vec3, rates: Vec3, out: Vec3) -> Vec3:
     if kind != "ellipsoid":
         none = jnp.zeros_like(out.x)
         return Vec3(none, none, none)
-    less = Vec3(*(n * _over(d, s) for n, d, s in zip(out.xyz, rates.xyz, size.xyz, strict=True)))
+    less = Vec3(*(n * safe_div(d, s) for n, d, s in zip(out.xyz, rates.xyz, size.xyz, strict=True)))
     return out * out.dot(less) - less
-
-
-def _over(rate: Scalar, size: Scalar) -> Scalar:
-    some = size > 0
-    return jnp.where(some, rate, 0) / jnp.where(some, size, 1)

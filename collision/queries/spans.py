@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_div, safe_sqrt
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.near import Z_AXIS, direction, pick, select, sign
 from ..geometry.solid import Solid
@@ -52,12 +53,10 @@ def _round(o: Vec3, d: Vec3, r: Scalar) -> tuple[Scalar, Scalar]:
     """Ends (enter, leave) of the part with |x| <= r, d of any length; a line along which x does not change is
     inside or outside."""
     square = d.dot(d)
-    moves = square > 0
-    middle = jnp.where(moves, -o.dot(d) / jnp.where(moves, square, 1), 0)
+    middle = safe_div(-o.dot(d), square)
     nearest = o + d * middle
     room = r * r - nearest.dot(nearest)
-    half = jnp.sqrt(jnp.where(room > 0, room, 0) / jnp.where(moves, square, 1))
-    half = jnp.where(moves, half, jnp.inf)
+    half = jnp.where(square > 0, safe_sqrt(safe_div(room, square)), jnp.inf)
     hit = room >= 0
     return jnp.where(hit, middle - half, jnp.inf), jnp.where(hit, middle + half, -jnp.inf)
 
@@ -65,7 +64,7 @@ def _round(o: Vec3, d: Vec3, r: Scalar) -> tuple[Scalar, Scalar]:
 def _slab(o: Scalar, d: Scalar, half: Scalar) -> tuple[Scalar, Scalar]:
     """Ends (enter, leave) of the part with |x| <= half along one axis."""
     moves = d != 0
-    a, b = (jnp.where(moves, (side - o) / jnp.where(moves, d, 1), 0) for side in (-half, half))
+    a, b = (safe_div(side - o, d, moves) for side in (-half, half))
     within = jnp.abs(o) <= half
     enter = jnp.where(moves, jnp.minimum(a, b), jnp.where(within, -jnp.inf, jnp.inf))
     return enter, jnp.where(moves, jnp.maximum(a, b), jnp.where(within, jnp.inf, -jnp.inf))
@@ -125,7 +124,7 @@ def _box(a: Solid, o: Vec3, d: Vec3) -> Span:
 def _plane(a: Solid, o: Vec3, d: Vec3) -> Span:
     """The halfspace below z = 0."""
     moves = d.z != 0
-    t = jnp.where(moves, -o.z / jnp.where(moves, d.z, 1), 0)
+    t = safe_div(-o.z, d.z, moves)
     within, inf = o.z <= 0, jnp.inf
     enter = jnp.where(d.z < 0, t, jnp.where(moves | within, -inf, inf))
     leave = jnp.where(d.z > 0, t, jnp.where(moves | within, inf, -inf))
@@ -137,7 +136,7 @@ def _hull(a: Solid, o: Vec3, d: Vec3) -> Span:
     """The part inside all faces' planes (Cyrus & Beck, 1978)."""
     n, offset = a.hull.normal, a.hull.offset
     rate, room = n.dot(d), offset - n.dot(o)
-    t = room / jnp.where(rate != 0, rate, 1)
+    t = safe_div(room, rate, rate != 0)
     enter = jnp.where(rate < 0, t, jnp.where((rate == 0) & (room < 0), jnp.inf, -jnp.inf))
     leave = jnp.where(rate > 0, t, jnp.inf)
     return Span(jnp.max(enter, 0), jnp.min(leave, 0), pick(enter, n), pick(-leave, n))

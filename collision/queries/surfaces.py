@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.near import Z_AXIS, direction, pick, select
 
@@ -29,7 +30,7 @@ def triangles(a: Vec3, b: Vec3, c: Vec3, o: Vec3, d: Vec3) -> Crossing:
     sides = jnp.minimum(jnp.minimum(alpha, beta), gamma) >= 0
     other = jnp.maximum(jnp.maximum(alpha, beta), gamma) <= 0
     meets = (sides | other) & (det != 0)
-    t = -normal.dot(p) / jnp.where(det != 0, det, 1)
+    t = safe_div(-normal.dot(p), det, det != 0)
     t = jnp.where(meets & (t >= 0), t, jnp.inf)
     return jnp.min(t, 0), direction(pick(-t, normal), Z_AXIS)
 
@@ -63,7 +64,7 @@ def _wall(
     """The first hit of one of the four vertical walls below the edge of the ground.  height (n, *batch or ones)."""
     along = 1 - axis
     rate = d.xyz[axis]
-    t = (side * half[axis] - o.xyz[axis]) / jnp.where(rate != 0, rate, 1)
+    t = safe_div(side * half[axis] - o.xyz[axis], rate, rate != 0)
     top_hit = o + d * t
     at = jnp.clip(top_hit.xyz[along] / cell[along] + (len(height) - 1) / 2, 0, len(height) - 1)
     k = jnp.clip(jnp.floor(at), 0, len(height) - 2).astype(jnp.int32)

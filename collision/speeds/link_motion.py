@@ -41,6 +41,7 @@ from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.rotation import Quat
+from ...engine.algebra.safe import safe_sqrt
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.dynamics.passive import displacement
@@ -50,7 +51,6 @@ from ...engine.model import Model
 from ...engine.rows import sum_into, take
 from ...engine.state import State
 from ...engine.topology import Loop, Topology
-from ..bounds import root
 from .tree_speeds import TreeSpeeds, inverse, principal_extremes, times, tree_speeds
 
 
@@ -135,17 +135,17 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
     relative = velocity - common
     kinetic = _sum_by((mass * relative.dot(relative) + turning) / 2, tree, n)
     joints = _sum_by(jnp.broadcast_to(stored + model.armature * state.v**2 / 2, full), of_dofs, n)
-    energy_root = root(2 * (kinetic + joints))
+    energy_root = safe_sqrt(2 * (kinetic + joints))
 
     # how fast e, the root of that energy, may grow
     speeds = tree_speeds(forest, model, _spread(share, tree))
     power = _sum_by(jnp.broadcast_to(times(speeds.rates, force), full), of_dofs, n)
-    weight = root((model.gravity**2).sum(-1))[..., None] * root(M)
+    weight = safe_sqrt((model.gravity**2).sum(-1))[..., None] * safe_sqrt(M)
     growth = power + jnp.where(free, 0.0, weight)
 
     single = np.isin(tree, np.flatnonzero(np.bincount([t for t in tree if t >= 0], minlength=n) == 1))
     falls = _spread(free.astype(mass.dtype), tree)
-    e, drift = _spread(energy_root, tree), root(relative.dot(relative))
+    e, drift = _spread(energy_root, tree), safe_sqrt(relative.dot(relative))
     assumed = np.isin(
         tree, [tree[end] for loop in topology.loops if _works(topology, loop) for end in (loop.a, loop.b)]
     )
@@ -166,8 +166,8 @@ def body_motion(pose, V, mass, com, inertia):
     a, b = inverse(low), inverse(high)
     now = w.dot(w)
     square = turning * (a + b) * (1 + 8 * jnp.finfo(jnp.result_type(now)).eps) - L.dot(L) * a * b
-    spin = root(jnp.where(low > 0, jnp.maximum(square, now), jnp.inf))
-    return c.x, c.y, c.z, u.x, u.y, u.z, turning, spin, root(now)
+    spin = safe_sqrt(jnp.where(low > 0, jnp.maximum(square, now), jnp.inf))
+    return c.x, c.y, c.z, u.x, u.y, u.z, turning, spin, safe_sqrt(now)
 
 
 def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Array, Array]:
@@ -219,7 +219,7 @@ def _along_gravity(model: Model, links: list[int]) -> Array:
     index = np.array(links)
     normal = Quat.of_array(model.joint_quaternion[..., index, :]).matrix() @ Vec3.of(model.axis[..., index, :])
     g = Vec3.of(model.gravity[..., None, :])
-    return jnp.abs(normal.dot(g)) <= ACROSS * root(g.dot(g))
+    return jnp.abs(normal.dot(g)) <= ACROSS * safe_sqrt(g.dot(g))
 
 
 def _sum_by(x: Array, tree: tuple[int, ...], n: int) -> Array:

@@ -29,11 +29,12 @@ import numpy as np
 from jax import Array
 
 from ...engine.algebra.fence import fence
+from ...engine.algebra.safe import safe_div, safe_sqrt
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.forest import Forest
 from ...engine.joints import JOINTS
 from ...engine.model import Model
-from ..bounds import norm, root
+from ..bounds import norm
 
 Number = Array | np.ndarray | float
 TURNING = frozenset({"revolute", "screw", "cylindrical", "planar"})  # one rotation, about a known axis
@@ -103,7 +104,7 @@ def speed_at(
     mobility: Number, turning: Number, origin: Number, spin: Number, from_com: Number, from_origin: Number
 ) -> Array:
     """Largest speed of points no farther than these lengths [m] from the link's centre of mass and from its origin."""
-    own = least(root(mobility + times(turning, from_com**2)), root(mobility) + times(spin, from_com))
+    own = least(safe_sqrt(mobility + times(turning, from_com**2)), safe_sqrt(mobility) + times(spin, from_com))
     return least(own, origin + times(spin, from_origin))
 
 
@@ -129,14 +130,14 @@ def _hang(joint: str):
                 lever = axis.cross(c)
                 drag = drag + times(m, (pin + times(parent.spin, arm)) ** 2)
                 inertia = inertia + m * lever.dot(lever)
-            joint_rate = (1 + root(drag)) * root(inverse(inertia))
+            joint_rate = (1 + safe_sqrt(drag)) * safe_sqrt(inverse(inertia))
         elif joint in ("fixed", "prismatic"):
             joint_rate = 0.0
         elif joint == "floating":
             joint_rate = jnp.inf
         else:
-            joint_rate = root(sum(inverse(a) for a in armature))
-        spin = least(root(turning), parent.spin + joint_rate)
+            joint_rate = safe_sqrt(sum(inverse(a) for a in armature))
+        spin = least(safe_sqrt(turning), parent.spin + joint_rate)
 
         # speed of the origin: the link's own bound, its centre's and its rotation, or that of the parent's point there
         hung = pin if joint in PINNED else jnp.inf
@@ -148,15 +149,15 @@ def _hang(joint: str):
             rates = (spin,) * 3 + (origin,) * 3
         elif joint == "prismatic" or joint in TURNING:
             sliding = [] if joint in ("revolute", "screw") else range(0 if joint == "prismatic" else 1, nv)
-            shift = root(sum((jnp.maximum(jnp.abs(lower[k]), jnp.abs(upper[k])) ** 2 for k in sliding), start=0.0))
+            shift = safe_sqrt(sum((jnp.maximum(jnp.abs(lower[k]), jnp.abs(upper[k])) ** 2 for k in sliding), start=0.0))
             slide = origin + parent.speed_at(position, shift)
             rates = tuple(slide if k in sliding else between for k in range(nv))
         elif joint == "universal":  # |s1 x s2|, constant: sine of the angle of the two axes
             apart = axis.cross(axis2)
-            rates = (between * root(inverse(apart.dot(apart))),) * 2
+            rates = (between * safe_sqrt(inverse(apart.dot(apart))),) * 2
         else:
             rates = (between,) * nv
-        rates = tuple(least(rate, root(inverse(a))) for rate, a in zip(rates, armature, strict=True))
+        rates = tuple(least(rate, safe_sqrt(inverse(a))) for rate, a in zip(rates, armature, strict=True))
         return _Link(c, mobility, turning, origin, spin), rates
 
     return hang
@@ -171,7 +172,7 @@ def principal_extremes(I: Sym3) -> tuple[Array, Array]:
     q = (I.xx + I.yy + I.zz) / 3
     D = I + Sym3.scalar(-q)
     square = (D.xx**2 + D.yy**2 + D.zz**2 + 2 * (D.xy**2 + D.xz**2 + D.yz**2)) / 6
-    p = root(square)
+    p = safe_sqrt(square)
     x, y, z = (D * inverse(p, 0.0)).full.rows
     eps = jnp.finfo(jnp.result_type(q)).eps
     phi = jnp.arccos(jnp.clip(x.dot(y.cross(z)) / 2, -1 + eps, 1 - eps)) / 3  # clipped: arccos has no slope at 1
@@ -193,4 +194,4 @@ def times(bound: Number, length: Number) -> Array:
 
 def inverse(x: Number, at_zero: float = jnp.inf) -> Array:
     """1/x for x > 0, else `at_zero`."""
-    return jnp.where(x > 0, 1 / jnp.where(x > 0, x, 1.0), at_zero)
+    return safe_div(1, x, otherwise=at_zero)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.fence import compute_once
+from ...engine.algebra.safe import safe_sqrt
 from ...engine.algebra.vec3 import Sym3, Vec3
 
 
@@ -127,7 +128,7 @@ def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], sof
     x, y = p.x - u.x / kt, p.y - u.y / kt
     length2 = x * x + y * y
     moves = slip & (length2 > tiny)
-    length = jnp.sqrt(jnp.where(moves, length2, 1))
+    length = safe_sqrt(length2, moves, 1)
     dx, dy = (jnp.where(moves, s / length, 0) for s in (x, y))
     # d' turns by -(du across d) / (k |z|) (1 + ...), solved for p', which is on both sides
     stiff = 1 / (soft * kt)

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_sqrt
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ..contact_jacobian import ContactJacobian, apply_impulses, relative_velocity
 from . import coulomb
@@ -60,7 +61,7 @@ def solution_derivative(
     law = coulomb.linear(K, p, u, mu, (closed, stick), jnp.full(V.shape[2:], soft, V.dtype))
     square = p.x * p.x + p.y * p.y
     slips = closed & ~stick & (square > 0)
-    size = jnp.sqrt(jnp.where(slips, square, 1))
+    size = safe_sqrt(square, slips, 1)
     x, y = (jnp.where(slips, s / size, 0) for s in (p.x, p.y))  # direction of friction
 
     contacts = ActiveRows(rows.tree, rows.J, rows.Y, which, count)

@@ -42,6 +42,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
@@ -178,7 +179,7 @@ class Accuracy(NamedTuple):
     def distance(self, system: System, p: Vec3, u: Vec3) -> Residual:
         """Return the distance of p and u from the law."""
         each = coulomb.distance(system.K, p, u, system.mu)
-        relative = jnp.where(each <= self.at_once, 0, each / jnp.where(self.scale > 0, self.scale, 1))
+        relative = jnp.where(each <= self.at_once, 0, safe_div(each, self.scale, otherwise=each))
         return Residual(relative.max(0), each.max(0), (each <= self.at_last).all(0), (each <= self.after_long).all(0))
 
 

@@ -26,6 +26,7 @@ from jax.lax import stop_gradient
 
 from ...engine.algebra.bounded import instantiate_zeros
 from ...engine.algebra.fence import lane_programs
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
 from ..contact_jacobian import ContactJacobian
@@ -350,7 +351,7 @@ def _finish(system: System, problem: _Problem, allowed: Accuracy, max_iterations
     p, well, residual = search(system, problem.start, problem.slides, allowed, max_iterations)
     p = coulomb.project(p, system.mu)
     gain, curve = p.dot(system.free).sum(0), p.dot(system.velocity_change(p)).sum(0)
-    least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # scale of p with the least kinetic energy
+    least = jnp.clip(safe_div(-gain, curve), 0, 1)  # scale of p with the least kinetic energy
     code = jnp.where(well, OK, SOLVER_UNFINISHED).astype(jnp.int32)
     return p * jnp.where(well, 1, stop_gradient(least)), code, stop_gradient(residual)
 

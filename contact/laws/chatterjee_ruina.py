@@ -16,6 +16,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_div, safe_sqrt
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import OK
 from .cone_projection import stopping_impulse
@@ -30,10 +31,10 @@ def _impulse(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3
     x, y, rise = two.x, two.y, two.z - one
     square = x * x + y * y
     slips = strikes & (square > 0)
-    tangential = jnp.where(slips, jnp.sqrt(jnp.where(slips, square, 1)), 0)
+    tangential = safe_sqrt(square, slips)
     beyond = tangential - mu * rise
     leaves = slips & ((1 + e_t) * beyond > mu * (1 + e) * one)
-    kappa = jnp.where(leaves, mu * (1 + e) * one / jnp.where(leaves, beyond, 1), 1 + e_t)
+    kappa = safe_div(mu * (1 + e) * one, beyond, leaves, 1 + e_t)
     p = Vec3(kappa * x, kappa * y, (1 + e) * one + kappa * rise)
     return p, jnp.full(mu.shape, OK, jnp.int32)
 

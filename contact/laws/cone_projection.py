@@ -11,6 +11,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_div, safe_sqrt
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import OK
 from ..sliding.straight import solve, stuck_friction
@@ -27,8 +28,7 @@ def stopping_impulse(K: Sym3, u: Vec3, e: Scalar, strikes: Scalar) -> Vec3:
     eps = jnp.finfo(jnp.result_type(u.z)).eps
     rate = K.zz - (K.xz * a[0] + K.yz * a[1])
     firm = strikes & (rate > 16 * eps * K.zz)
-    p_n = (-(1 + e) * u.z + K.xz * w[0] + K.yz * w[1]) / jnp.where(firm, rate, 1)
-    p_n = jnp.where(firm, p_n, normal_impulse(K, u, e))
+    p_n = safe_div(-(1 + e) * u.z + K.xz * w[0] + K.yz * w[1], rate, firm, normal_impulse(K, u, e))
     return Vec3(*(jnp.where(strikes, x, 0) for x in (-w[0] - a[0] * p_n, -w[1] - a[1] * p_n, p_n)))
 
 
@@ -37,12 +37,11 @@ def _impulse(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3
     p = stopping_impulse(K, u, e, strikes)
     square = p.x * p.x + p.y * p.y
     slips = strikes & ((p.z < 0) | (square > (mu * p.z) * (mu * p.z)))
-    some = square > 0
-    size = jnp.sqrt(jnp.where(some, square, 1))
-    tx, ty = jnp.where(some, p.x / size, 0), jnp.where(some, p.y / size, 0)
+    size = safe_sqrt(square)
+    tx, ty = safe_div(p.x, size), safe_div(p.y, size)
     resists = K.zz + mu * (K.xz * tx + K.yz * ty)
     works = slips & (resists > 1e-3 * K.zz)
-    on_cone = jnp.where(works, -(1 + e) * u.z / jnp.where(works, resists, 1), normal_impulse(K, u, e))
+    on_cone = safe_div(-(1 + e) * u.z, resists, works, normal_impulse(K, u, e))
     along = jnp.where(works, mu * on_cone, 0)
     q = Vec3(along * tx, along * ty, on_cone)
     p = Vec3(*(jnp.where(slips, a, b) for a, b in zip(q.xyz, p.xyz, strict=True)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import OK
 from .law import Law
@@ -13,7 +14,7 @@ from .law import Law
 def normal_impulse(K: Sym3, u: Vec3, e: Scalar) -> Array:
     """Return -(1 + e) u_n / K_nn, or zero if the bodies do not approach or nothing can move."""
     strikes = (u.z < 0) & (K.zz > 0)
-    return jnp.where(strikes, -(1 + e) * u.z / jnp.where(strikes, K.zz, 1), 0)
+    return safe_div(-(1 + e) * u.z, K.zz, strikes)
 
 
 def _impulse(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Array]:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from .frictionless import normal_impulse
 
@@ -54,9 +55,8 @@ def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Scalar, loses: Scalar) 
     c = plastic * u.z * (1 - 16 * eps)
     root = jnp.sqrt(jnp.maximum(b * b - 4 * a * c, 0))
     falls = (b <= 0) & (a > 0)
-    ahead = jnp.where(b + root > 0, b + root, 1)
-    most = jnp.where(falls, (root - b) / jnp.where(falls, 2 * a, 1), jnp.where(b + root > 0, -2 * c / ahead, 0))
-    part = jnp.where(closes, allowed * speed / jnp.where(closes, approach, 1), 1)
+    most = safe_div(root - b, 2 * a, falls, safe_div(-2 * c, b + root))
+    part = safe_div(allowed * speed, approach, closes, 1)
     part = jnp.minimum(part, jnp.where(gains, most, 1))
     other = Vec3(part * step.x, part * step.y, part * p.z + (1 - part) * plastic)  # its rounding leaves no cone
     changed = gains | closes

@@ -11,14 +11,14 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar
 from ..sliding.ending import Ending
 from .law import integrated_law
 
 
 def _distance(missing: Scalar, u_z: Scalar, rate: Scalar) -> Array:
-    rising = rate > 0
-    return jnp.where(missing > 0, jnp.where(rising, missing / jnp.where(rising, rate, 1), -1), 0)
+    return jnp.where(missing > 0, safe_div(missing, rate, otherwise=-1), 0)
 
 
 ENDING = Ending(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_div, safe_sqrt
 from ...engine.algebra.vec3 import Scalar
 from ..sliding.ending import Ending
 from .law import integrated_law
@@ -19,11 +20,10 @@ def _distance(missing: Scalar, u_z: Scalar, rate: Scalar) -> Array:
     """Return the smaller positive root d of missing = u_z d + rate d^2 / 2, or -1 if there is none."""
     square = u_z * u_z + 2 * rate * missing
     some, reached = missing > 0, square >= 0
-    root = jnp.sqrt(jnp.where(some & (square > 0), square, 1))
-    root = jnp.where(square > 0, root, 0)
+    root = safe_sqrt(square)
     whole = u_z + root
     possible = some & reached & (whole > 0)
-    return jnp.where(possible, 2 * missing / jnp.where(possible, whole, 1), jnp.where(some, -1, 0))
+    return safe_div(2 * missing, whole, possible, jnp.where(some, -1, 0))
 
 
 ENDING = Ending(

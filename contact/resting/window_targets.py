@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
 from ..cone.solve import SEVERAL
@@ -68,8 +69,8 @@ class WindowTargets(NamedTuple):
         fall = jnp.linalg.norm(model.gravity, axis=-1) * h * h
         many = near.sum(0) > SEVERAL
         small, time = jnp.where(many, HOVERS * fall, 0), jnp.where(many, jnp.maximum(h, STEP), h)
-        out = jnp.minimum(-OUT * contacts.gap / jnp.where(window, time, 1), OUT_FASTEST)
-        end = jnp.where(contacts.gap > small, -contacts.gap / jnp.where(window, h, 1), out)
+        out = jnp.minimum(safe_div(-OUT * contacts.gap, time, window, OUT_FASTEST), OUT_FASTEST)
+        end = safe_div(-contacts.gap, h, window & (contacts.gap > small), out)
         plastic = jnp.minimum(end, 0)
         way = touch_distance(model, contacts.gap, jnp.where(contacts.active, jnp.maximum(-u_n, 0), 0), h)
         may_touch = contacts.active & window & (contacts.gap <= jnp.maximum(way, ENVELOPE * model.gap_band))

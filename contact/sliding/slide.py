@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from ...engine.algebra.fence import fence
+from ...engine.algebra.safe import safe_div, safe_sqrt
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.results import IMPACT_UNFINISHED, NOT_FINITE, OK
 from .ending import Ending
@@ -73,7 +74,7 @@ def slide_and_count(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> 
     strikes = finite & (u.z < 0) & (K.zz > 0)
 
     # units in which |u| and the largest entry of K are 1; lanes without an impact compute a harmless one
-    speed = jnp.sqrt(jnp.where(strikes, u.dot(u), 1))
+    speed = safe_sqrt(u.dot(u), strikes, 1)
     mobility = jnp.where(strikes, jnp.maximum(K.zz, jnp.maximum(K.xx, K.yy)), 1)
     K = jax.tree.map(lambda k, other: jnp.where(strikes, k / mobility, other), K, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
     u = jax.tree.map(lambda x, other: jnp.where(strikes, x / speed, other), u, Vec3(0.0, 0.0, -1.0))
@@ -204,8 +205,8 @@ def _classify_event(end, p, watched, restoring, start, K, u_0, mu, target, eps, 
     # directions with u_z' = 0, if friction is large enough to press the bodies together
     size = jnp.sqrt(jnp.maximum(K.xz * K.xz + K.yz * K.yz, tiny))
     presses = mu * size > K.zz
-    cosine = jnp.where(presses, K.zz / jnp.where(presses, mu * size, 1), 0)
-    sine = jnp.sqrt(jnp.where(presses, 1 - cosine * cosine, 1))
+    cosine = safe_div(K.zz, mu * size, presses)
+    sine = safe_sqrt(1 - cosine * cosine, presses, 1)
     bx, by = K.xz / size, K.yz / size
     left = bx * cosine - by * sine, by * cosine + bx * sine
     right = bx * cosine + by * sine, by * cosine - bx * sine

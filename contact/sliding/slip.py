@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from ...engine.algebra.safe import safe_div, safe_sqrt
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from .straight import ImpactProgress, Line, slip_line
 
@@ -39,7 +40,7 @@ def slip_of(u: Vec3, K: Sym3, mu: Scalar) -> Slip:
     eps = jnp.finfo(jnp.result_type(mu)).eps
     square = u.x * u.x + u.y * u.y
     stopped = square <= (16 * eps) ** 2
-    r = jnp.sqrt(jnp.where(stopped, 1, square))
+    r = safe_sqrt(square, ~stopped, 1)
     x, y = jnp.where(stopped, 1, u.x / r), jnp.where(stopped, 0, u.y / r)
     dx, dy = K.xz - mu * (K.xx * x + K.xy * y), K.yz - mu * (K.xy * x + K.yy * y)
     stiffness = mu * (K.xx * y * y - 2 * K.xy * x * y + K.yy * x * x)
@@ -71,7 +72,7 @@ def last_slip(now: ImpactProgress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
         pull = slip.f + slip.stiffness
         known = (jnp.abs(slip.g) > 4 * eps * slip.rate) | (pull > 1e-3 * slip.rate)
         near = known & (jnp.abs(slip.g) < 0.1 * pull)
-        rotation = jnp.where(near, slip.g / jnp.where(near, pull, 1), 0)
+        rotation = safe_div(slip.g, pull, near)
         slip = slip_of(Vec3(slip.c[0] - rotation * slip.c[1], slip.c[1] + rotation * slip.c[0], u.z), K, mu)
         d = d - rotation
     x, y = slip.c
@@ -79,7 +80,7 @@ def last_slip(now: ImpactProgress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
     dies = slip.f < 0
     f = jnp.where(dies, -slip.f, 1)
     some = dies & (d != 0)
-    delay = jnp.where(some, f_1 * d / jnp.where(some, slip.stiffness, 1), 0)  # stiffness = pull + |f|
+    delay = safe_div(f_1 * d, slip.stiffness, some)  # stiffness = pull + |f|
     length = jnp.where(dies, here.r / f * (1 + delay), -1)
     return slip_line(slip.c, K, mu, jnp.where(here.stopped, 0, length))
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from .ending import Ending
 
@@ -69,7 +70,7 @@ def follow(line: Line, now: ImpactProgress, K: Sym3, u_0: Vec3, e: Scalar, endin
     # compression, to its end or the line's
     u_z = (u_0 + K @ now.p).z
     compressing = ~now.restoring & ~now.ended
-    d = jnp.where(rising, jnp.maximum(-u_z, 0) / jnp.where(rising, line.rate, 1), far)
+    d = safe_div(jnp.maximum(-u_z, 0), line.rate, rising, far)
     reverses = compressing & rising & (d <= length)
     d = jnp.where(compressing, jnp.where(reverses, d, length), 0)
     now = advance(now, d)
@@ -88,7 +89,7 @@ def follow(line: Line, now: ImpactProgress, K: Sym3, u_0: Vec3, e: Scalar, endin
     missing = jnp.where(restoring, jnp.maximum(target - ending.watched(u_z, now.p.z, now.W), 0), 0)
     d = ending.distance(missing, jnp.maximum(u_z, 0), line.rate)
     falling = line.rate < 0
-    top = jnp.where(falling, jnp.maximum(u_z, 0) / jnp.where(falling, -line.rate, 1), far)
+    top = safe_div(jnp.maximum(u_z, 0), -line.rate, falling, far)
     ends = restoring & (d >= 0) & (d <= jnp.minimum(top, length))
     sinks = restoring & ~ends & (top < length)
     now = advance(now, jnp.where(restoring, jnp.where(ends, d, length), 0))

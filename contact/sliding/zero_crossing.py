@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ...engine.algebra.fence import fence
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar
 from .series import value, value_and_slope
 
@@ -34,20 +35,17 @@ def _parabola(polynomial, h):
     bend = value(polynomial, h) - y0 - slope
     root = jnp.sqrt(jnp.maximum(slope * slope - 4 * bend * y0, 0))
     down = slope + root
-    good = down > 0
-    return jnp.clip(jnp.where(good, -2 * y0 / jnp.where(good, down, 1), 0.5), 0, 1) * h
+    return jnp.clip(safe_div(-2 * y0, down, otherwise=0.5), 0, 1) * h
 
 
 @fence
 def _newton(polynomial, s, h):
     y, slope = value_and_slope(polynomial, s)
-    steep = slope > 0
-    return jnp.clip(jnp.where(steep, s - y / jnp.where(steep, slope, 1), 0.5 * s), 0, h)
+    return jnp.clip(s - safe_div(y, slope, otherwise=0.5 * s), 0, h)
 
 
 @fence
 def _differentiable_newton(polynomial, s, h):
     y, slope = value_and_slope(polynomial, s)
     slope = jax.lax.stop_gradient(slope)
-    steep = slope > 0
-    return jnp.where(steep, s - y / jnp.where(steep, slope, 1), s)
+    return s - safe_div(y, slope)

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .safe import safe_div
+
 
 @jax.custom_jvp
 def pseudo_inverse(a: Array, smallest: Array) -> Array:
@@ -19,7 +21,7 @@ def pseudo_inverse(a: Array, smallest: Array) -> Array:
     """
     u, s, vt = jnp.linalg.svd(a, full_matrices=False)
     kept = s > smallest[..., None]
-    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0 * s)  # 0 s: NaN stays NaN
+    inverse = safe_div(1, s, kept, 0 * s)  # 0 s: NaN stays NaN
     return times(vt.mT * inverse[..., None, :], u.mT)
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from ..algebra.safe import safe_div, safe_sqrt
 from ..algebra.spatial import Transform
 from ..algebra.vec3 import Scalar, Vec3
 from ..algebra.zero import ZERO
@@ -114,9 +115,8 @@ def _length(ends: Ends) -> Row:
     a, b = ends[0].p, ends[1].p
     d = a - b
     square = d.dot(d)
-    apart = square > 0
-    length = jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1.0)), 0.0)
-    return Row(length, d * (1 / jnp.where(apart, length, 1.0)), ZERO, a, b)
+    length = safe_sqrt(square)
+    return Row(length, d * safe_div(1, length, otherwise=1), ZERO, a, b)
 
 
 def _screw(ends: Ends, pitch: Scalar) -> Rows:
@@ -140,7 +140,7 @@ def _disc(ends: Ends, radius: Scalar) -> Rows:
     lean = n.dot(axle)
     upright = 1 - lean * lean
     up = n - axle * lean
-    s = jnp.sqrt(jnp.where(upright > 0, upright, 1.0))
+    s = safe_sqrt(upright, otherwise=1)
     return _rolling((i.p - j.p).dot(n) - radius * s, i.p - up * (radius / s), ends)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 
 from ..algebra.fence import fence
+from ..algebra.safe import safe_div
 from ..algebra.spatial import Force, Motion
 from ..dynamics.kinematics import LinkPoses, fk, propagate_poses, propagate_velocities
 from ..dynamics.passive import motor_forces, passive_forces
@@ -118,7 +119,7 @@ def _along_joint(forest: Forest, poses: list[LinkPoses], group: LoopGroup, size:
 def _working(s: Motion, size: Array) -> Force:
     turn, shift = s.w.dot(s.w), s.v.dot(s.v)
     rotates = turn > 0
-    moment = jnp.where(rotates, size / jnp.where(rotates, turn, 1), 0)
+    moment = safe_div(size, turn)
     force = jnp.where(rotates, 0, size / jnp.where(rotates, 1, shift))
     return Force(s.w * moment, s.v * force)
 

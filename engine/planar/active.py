@@ -26,6 +26,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..algebra.safe import safe_div
 from ..algebra.vec2 import Sym2, Vec2
 from .chain import ChainSolution, JointTerms, unless_small
 
@@ -69,9 +70,9 @@ def inverse(D: Array, c: Array, K: Array, link: JointTerms, next_: Turning, L: V
     length_first = D * L.dot(L) >= K
     only_link = stiff & ~both & (~binding | length_first)
     only_angle = binding & ~both & (~stiff | ~length_first)
-    over = jnp.where(both, 1 / jnp.where(both, determinant, 1), 0)
-    G11 = jnp.where(both, K * over, jnp.where(only_link, 1 / jnp.where(stiff, D, 1), 0))
-    G22 = jnp.where(both, D * over, jnp.where(only_angle, 1 / jnp.where(binding, K, 1), 0))
+    over = safe_div(1, determinant, both)
+    G11 = jnp.where(both, K * over, safe_div(1, D, only_link))
+    G22 = jnp.where(both, D * over, safe_div(1, K, only_angle))
     return G11, c * over, G22
 
 

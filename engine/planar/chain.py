@@ -23,6 +23,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..algebra.safe import safe_div
 from ..algebra.vec2 import Sym2, Vec2
 
 
@@ -60,8 +61,7 @@ class ChainSolution(NamedTuple):
 
 def unless_small(x: Array, least: Array) -> Array:
     """Return 1/x, and 0 where x is not above `least`; there is no NaN, also in derivatives."""
-    large = x > least
-    return jnp.where(large, 1 / jnp.where(large, x, 1), 0)
+    return safe_div(1, x, x > least)
 
 
 def inwards(joints: JointTerms) -> tuple[Response, Transmission]:

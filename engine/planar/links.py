@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 import jax.numpy as jnp
 from jax import Array
 
+from ..algebra.safe import safe_sqrt
 from ..algebra.vec2 import Vec2
 from .model import Chain, ChainDrive
 
@@ -142,7 +143,7 @@ def outside(chain: Rows, links: Links, v: Vec2, drive: DriveRows) -> Vec2:
     after = links.L * torque  # its effect on the joint after it; the joint before gets that of the link before
     before = shift_rows(links.L, -1) * torque
     square = v.dot(v)
-    speed = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    speed = safe_sqrt(square)
     weight = Vec2(chain.gravity.x * chain.mass, chain.gravity.y * chain.mass)
     drag = v * (chain.drag * speed)
     return drive.force + weight - drag + shift_rows(after, -1) + shift_rows(before, 1) - after - before

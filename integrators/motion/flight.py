@@ -25,6 +25,7 @@ from jax.lax import stop_gradient
 
 from ...engine.algebra.bounded import loop, partial_jvp
 from ...engine.algebra.rotation import Quat
+from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar, Sym3, Vec3
 from ...engine.algebra.zero import ZERO
 
@@ -120,8 +121,7 @@ def _middle(x: Sym3) -> Scalar:
     third = (x.xx + x.yy + x.zz) / 3
     rest = _less(x, third)
     p = jnp.sqrt(_square(rest) / 6)
-    some = p > 0
-    one, two, three = (rest * (1 / jnp.where(some, p, 1))).full.rows
+    one, two, three = (rest * safe_div(1, p, otherwise=1)).full.rows
     angle = jnp.arccos(jnp.clip(one.dot(two.cross(three)) / 2, -1, 1)) / 3
     return third + 2 * p * jnp.sin(angle - math.pi / 6)
 

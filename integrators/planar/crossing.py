@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.fence import fence
+from ...engine.algebra.safe import safe_div, safe_sqrt
 from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, about_middle, joint_alpha
 from ...engine.planar.links import Links, Rows, only, shift_rows
@@ -45,11 +46,8 @@ def falling(gap: Array, rate: Array, a: Array) -> Array:
     """
     gap = jnp.maximum(gap, 0)
     square = rate**2 - 2 * a * gap
-    root = jnp.sqrt(jnp.where(square > 0, square, 0))
-    towards, bent = rate < 0, a < 0
-    down = 2 * gap / jnp.where(towards, root - rate, 1)
-    over = (rate + root) / jnp.where(bent, -a, 1)
-    t = jnp.where(towards, down, jnp.where(bent, over, jnp.inf))
+    root = safe_sqrt(square)
+    t = safe_div(2 * gap, root - rate, rate < 0, safe_div(rate + root, -a, otherwise=jnp.inf))
     return jnp.where(square >= 0, t, jnp.inf)
 
 
@@ -110,8 +108,7 @@ def past(rows: Rows, side: Array | int, angle: Array) -> Array:
 def newton_step(angle: Array, rate: Array, t: Array, h: Array, rows: Rows, level: Array, side: Array | int) -> Array:
     """Return a better time in [0, h] at which the angle is `level` beyond its limit, by one Newton step."""
     closing = side * rate
-    over = jnp.where(closing > 0, past(rows, side, angle) - level, 0)
-    return jnp.clip(t - over / jnp.where(closing > 0, closing, 1), 0, h)
+    return jnp.clip(t - safe_div(past(rows, side, angle) - level, closing), 0, h)
 
 
 def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Array, Array, Array]:

@@ -20,10 +20,9 @@ from ...engine.model import Model
 from ...engine.shaped import Int
 from ...engine.state import State
 from ...integrators.options import Options
-from ..builder import SceneBuilder
 from ..compile import compile_scene
 from ..formats.report import Actuator, Imported
-from ..sources import load
+from ..sources import SceneLike, scene_of_links
 from ..spec import SceneSpec
 from .actuators import action_box, scene_actuators, select_actuators
 from .task import BoxSpace, Segment
@@ -97,7 +96,7 @@ class Task:
     """
 
     name: str
-    scene: SceneSpec | SceneBuilder | Imported | str | PathLike[str]
+    scene: SceneLike
     reward: Callable[[Period], Array]
     dt: float = 0.05
     max_steps: int = 1000
@@ -131,18 +130,14 @@ class Task:
     @cached_property
     def _loaded(self) -> tuple[SceneSpec, tuple[Actuator, ...]]:
         """The scene, and all its actuators."""
-        source: Any = self.scene
-        if isinstance(source, SceneBuilder):
-            source = source.build()
+        source = self.scene
         if isinstance(source, (str, PathLike)) and Path(fspath(source)).suffix.lower() in (".xml", ".mjcf"):
             from ..formats.mjcf import import_mjcf
 
             source = import_mjcf(source)
         if isinstance(source, Imported):
             return source.scene, source.report.actuators or scene_actuators(source.scene)
-        scene = source if isinstance(source, SceneSpec) else load(source)
-        if not isinstance(scene, SceneSpec):
-            raise ValueError(f"{self.name}: scene must be a scene of bodies, not {type(scene).__name__}")
+        scene = scene_of_links(source, self.name)
         return scene, scene_actuators(scene)
 
     def compiled(self, dtype: DTypeLike | None) -> tuple[Model, State]:

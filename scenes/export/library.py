@@ -12,12 +12,13 @@ from typing import Any
 from ...engine.native.portable import TARGETS, Target, check_cpu, library_functions, this_machine
 from ..formats.atomic import replacing
 from ..live.world import Live
+from ..sources import SceneLike
 from .exported import Exported
 from .header import header_text
 
 
 def export_library(
-    scene: Any,
+    scene: Live | SceneLike,
     folder: str | os.PathLike[str],
     *,
     name: str | None = None,
@@ -73,7 +74,7 @@ int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t linux unix digits pri
 """
 
 
-def live_of(scene: Any, keywords: dict[str, Any]) -> Live:
+def live_of(scene: Live | SceneLike, keywords: dict[str, Any]) -> Live:
     """The world to export."""
     if not isinstance(scene, Live):
         return Live(scene, warm=False, **keywords)

@@ -36,6 +36,7 @@ from ..show.page import (
     scripts,
     style,
 )
+from ..sources import SceneLike
 from .contacts import REALS, WHOLES
 from .exported import Exported
 from .library import live_of
@@ -46,7 +47,9 @@ OWN = ("world", "debug", "game")
 NAME = "world"
 
 
-def export_page(scene: Any, path: str | os.PathLike[str], *, title: str | None = None, **live: Any) -> None:
+def export_page(
+    scene: Live | Recording | SceneLike, path: str | os.PathLike[str], *, title: str | None = None, **live: Any
+) -> None:
     """Write a scene as a page that simulates it, one file that opens without a network.
 
     scene: a `Live`, or what it takes, then made with the keywords `live`, as for `carom.export_library`. Or a

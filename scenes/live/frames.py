@@ -7,9 +7,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
-from os import PathLike
 from time import perf_counter
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,10 +21,7 @@ from ...engine.state import State
 from ...integrators.frame import Frame, Touching
 from ...integrators.options import OptionKeywords, Options
 from ...integrators.snapshots import state_hash
-from ..builder import SceneBuilder
-from ..chains.spec import ChainSpec, refuse_chain
-from ..sources import load
-from ..spec import SceneSpec
+from ..sources import SceneLike, scene_of_links
 from . import arguments, saves
 from .asleep import Asleep
 from .between import between
@@ -66,7 +62,7 @@ class SteppedWorld:
 
     def __init__(
         self,
-        scene: SceneSpec | SceneBuilder | str | PathLike[str],
+        scene: SceneLike,
         *,
         dt: float = 1 / 60,
         budget: float | None = None,
@@ -78,9 +74,7 @@ class SteppedWorld:
         options: Options | None = None,
         **keywords: Unpack[OptionKeywords],
     ) -> None:
-        built = scene.build() if isinstance(scene, SceneBuilder) else scene
-        spec: Any = built if isinstance(built, (SceneSpec, ChainSpec)) else load(built)
-        refuse_chain(spec, "Live")
+        spec = scene_of_links(scene, "Live")
         self._probes = tuple(arguments.shapes("probes", probes))
         self.dt = arguments.seconds("dt", dt)
         budget = None if budget is None else arguments.seconds("budget", budget)

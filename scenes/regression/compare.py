@@ -12,6 +12,7 @@ import numpy as np
 
 from ..recordings.reading import Reading
 from ..recordings.recording import Recording
+from ..sources import SceneLike
 from .invariants import rounding
 from .runs import record_run
 from .table import Table
@@ -79,7 +80,7 @@ class Comparison:
         return int(apart[0]) if len(apart) else None if len(ours) == len(theirs) else n
 
 
-def compare_laws(scene: Any, laws: Sequence[str] = LAWS, *, title: str = "", **keywords: Any) -> Comparison:
+def compare_laws(scene: SceneLike, laws: Sequence[str] = LAWS, *, title: str = "", **keywords: Any) -> Comparison:
     """Run a scene under several laws. scene, title, keywords: see `record_run`."""
     if len({*laws}) < max(2, len(laws)):
         raise ValueError(f"compare_laws: laws are {', '.join(laws) or 'none'}; give two or more, each once")

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..recordings.reading import Reading
 from ..recordings.recording import Recording
+from ..sources import SceneLike
 from .compare import end_off
 from .finding import Finding
 from .invariants import ALWAYS
@@ -20,7 +21,7 @@ TOO_FAR = 1e-6  # [m] if bodies end farther apart under another step, the step m
 
 
 def sweep(
-    scene: Any,
+    scene: SceneLike,
     *,
     laws: Sequence[str] = ("stronge",),
     e: Iterable[float] | None = None,
@@ -56,14 +57,14 @@ def sweep(
     return Table(columns, tuple(rows))
 
 
-def _batch(scene: Any, lanes: list[tuple[float | None, float | None]], keywords: dict[str, Any]) -> Recording:
+def _batch(scene: SceneLike, lanes: list[tuple[float | None, float | None]], keywords: dict[str, Any]) -> Recording:
     """All lanes in one run."""
     import jax.numpy as jnp
 
     from ...integrators.rollout import rollout, tile
     from ..compile import compile_scene
 
-    spec, title, keywords = resolve_scene(scene, "", keywords)
+    spec, title, keywords = resolve_scene(scene, "", keywords, "sweep")
     model, state = compile_scene(spec)
     pairs = model.pair_friction.shape[-1]
     varied = {
@@ -91,7 +92,11 @@ def lane_of(recording: Recording, k: int) -> Recording:
 
 
 def dt_independent(
-    scene: Any, max_dts: Sequence[float] = (1 / 240, 1 / 400, 1 / 1000), *, tolerance: float = TOO_FAR, **keywords: Any
+    scene: SceneLike,
+    max_dts: Sequence[float] = (1 / 240, 1 / 400, 1 / 1000),
+    *,
+    tolerance: float = TOO_FAR,
+    **keywords: Any,
 ) -> Finding:
     """Check that bodies' ends and the number of impacts do not depend on the longest step.
 

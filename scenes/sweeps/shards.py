@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..chains.spec import refuse_chain
 from ..formats.atomic import check_writable
 from ..regression.runs import resolve_scene
+from ..sources import SceneLike
 from .measures import DEFAULT, Function, select_measures
 from .parts import ShardFolder
 from .plan import SweepPlan
@@ -49,7 +49,7 @@ class SweepProgress:
 
 
 def sweep(
-    scene: Any,
+    scene: SceneLike,
     *,
     vary: Mapping[str, object] | None = None,
     design: str | PathLike[str] | Mapping[str, Sequence[Any]] | None = None,
@@ -66,8 +66,8 @@ def sweep(
 ) -> Sweep:
     """Run many lanes of one scene with other numbers, shard by shard, and keep quantities of each lane.
 
-    scene: a SceneSpec or SceneBuilder, or an argument of `carom.load`; a scene of the library runs as the library
-        plays it.
+    scene: a SceneSpec, a SceneBuilder, an import, or an argument of `carom.load`; a scene of the library runs as the
+        library plays it.
     vary: path -> variation of a number, paths as in `--set`: "uniform(low, high)", "normal(mean, sd)",
         "loguniform(low, high)", "choice(a, b, c)"; or a grid, "linspace(first, last, n)" or a list of values. Grids are
         multiplied, the first path slowest, and repeated over the lanes.
@@ -88,8 +88,7 @@ def sweep(
     keywords: of `carom.rollout`; duration is required, except for scenes of the library.
     A lane that fails keeps its code, and raises no error.
     """
-    spec, _, keywords = resolve_scene(scene, "", keywords)
-    refuse_chain(spec, "sweep")
+    spec, _, keywords = resolve_scene(scene, "", keywords, "sweep")
     columns = design if isinstance(design, Mapping) else {} if design is None else read_design(design)
     if "duration" not in keywords:
         raise ValueError("duration is missing: say how long to run, in seconds")

@@ -12,6 +12,7 @@ from ..show.drawing import drawing_of
 from ..show.meshes import Floats
 from ..show.motion import extent
 from ..show.planes import patches, with_patches
+from ..sources import SceneLike, scene_of_links
 from .nodes import Nodes
 from .recording import GLOWS, NOBODY, SPEEDS, TAIL
 
@@ -21,12 +22,10 @@ LATE = 0.2  # [s] of real time that is made up for; a slower world runs in slow 
 class LiveShow:
     """Steps a `carom.Live` in real time, from one thread; controls only set requests."""
 
-    def __init__(self, server: Any, scene: Any) -> None:
+    def __init__(self, server: Any, scene: SceneLike) -> None:
         from ..live.world import Live
-        from ..sources import load
 
-        spec: Any = load(scene) if isinstance(scene, str) else scene
-        spec = spec.build() if hasattr(spec, "build") else spec
+        spec = scene_of_links(scene, "view")
         self.world = Live(spec, warm=False)
         self.world.step()  # compiles, before the first picture
         self.world.reset()

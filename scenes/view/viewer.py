@@ -11,6 +11,7 @@ import webbrowser
 from typing import Any, Protocol
 
 from ..recordings.recording import Recording
+from ..sources import SceneLike
 
 RATE = 1 / 30  # [s] between pictures that are sent
 
@@ -60,11 +61,17 @@ class Viewer:
 
 
 def view(
-    source: Any, *, port: int = 8080, host: str = "127.0.0.1", open_browser: bool = True, block: bool = True
+    source: Recording | SceneLike,
+    *,
+    port: int = 8080,
+    host: str = "127.0.0.1",
+    open_browser: bool = True,
+    block: bool = True,
 ) -> Viewer:
     """Show a recording, or run a scene, in the browser.
 
-    source: a Recording; or a SceneSpec, a SceneBuilder or an argument of `carom.load`, which runs as you watch.
+    source: a Recording; or a SceneSpec, a SceneBuilder, an import or an argument of `carom.load`, which runs as you
+        watch.
     port: 0 takes a free one.  host: "0.0.0.0" lets other machines connect.
     block: until Ctrl-C; else the Viewer is returned at once, and `close` ends it.
     """
@@ -90,7 +97,7 @@ def view(
     return viewer
 
 
-def _make_show(server: Any, source: Any) -> Show:
+def _make_show(server: Any, source: Recording | SceneLike) -> Show:
     if isinstance(source, Recording):
         from .recording import RecordingShow
 

@@ -46,7 +46,8 @@ class Grips(NamedTuple):
     in_solver: (G, *batch) bool, grips that are rows of the solver.
     slow: (G, *batch) bool, joints at their target velocity.
     slack: (G, *batch) largest difference from the target velocity that counts as none [rad/s, m/s].
-    stops: (*batch) bool, whether a joint counts as at its target velocity but is not exactly there.
+    rate: (G, *batch) rates at the start minus target velocities [rad/s, m/s].
+    stops: (G, *batch) bool, joints that count as at their target velocity but are not exactly there.
     """
 
     rows: ContactJacobian
@@ -57,6 +58,7 @@ class Grips(NamedTuple):
     in_solver: Array
     slow: Array
     slack: Array
+    rate: Array
     stops: Array
 
 
@@ -90,11 +92,11 @@ def joint_grips(
     in_solver = acts & (slow | implicit)
     most = force * h
     push = jnp.where(acts & ~in_solver, -jnp.sign(rate) * most, 0)
-    stops = (slow & (rate != 0)).any(0)
+    stops = slow & (rate != 0)
     first = jax.lax.cond(
         stops.any(), lambda: joint_jacobian(model, inverse_mass_matrix(model, q), dofs, -wish), lambda: rows
     )
-    return Grips(rows, first, most, push, force * jnp.maximum(h, STEP), in_solver, slow, slack, stops)
+    return Grips(rows, first, most, push, force * jnp.maximum(h, STEP), in_solver, slow, slack, rate, stops)
 
 
 def _bounds(model: Model, target: Array | None, batch: tuple[int, ...]) -> tuple[Array, Array]:
@@ -121,20 +123,32 @@ def _along(v: Array, dofs: tuple[int, ...]) -> Array:
 # -- in the system of contacts ----------------------------------------------------------------------------
 
 
-def append_grips(grips: Grips, step: Array, in_solver: SolverArguments) -> tuple[*SolverArguments, Array]:
+def append_grips(grips: Grips, free: Array, step: Array, in_solver: SolverArguments) -> tuple[*SolverArguments, Array]:
     """Return the arguments of `solve_cone` for contacts (rows, V, target, mu, active, slides), with grips appended.
 
+    free: (G, *batch) bool, grips that are not stopped at the start: they give way (`give_way`).
     step: () bool, True for the whole step, False for its start.
     """
     rows, V, target, mu, active, slides = in_solver
     own: ContactJacobian = jax.tree.map(lambda x, y: jnp.where(step, x, y), grips.rows, grips.first)
-    acting, most = jnp.where(step, grips.in_solver, grips.slow), jnp.where(step, grips.most, grips.at_once)
+    acting, most = jnp.where(step, grips.in_solver, grips.slow & ~free), jnp.where(step, grips.most, grips.at_once)
     none = jnp.zeros_like(most)
     contacts, behind = (rows, target, mu, active, slides), (own, none, most, acting, grips.slow & False)
     rows, target, mu, active, slides = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), contacts, behind)
     given = jnp.where(jnp.arange(len(target)) < len(in_solver[2]), 0, 1).astype(target.dtype)
     given = jnp.broadcast_to(given.reshape(-1, *(1,) * (target.ndim - 1)), target.shape)
     return rows, V, target, mu, active, slides, given
+
+
+def give_way(grips: Grips, p: Array) -> Array:
+    """Return the grips (G, *batch) that would be stopped at the start of a step which then drives them on.
+
+    p: impulses of the grips over that step.
+
+    A joint that breaks loose is slow at first, as slow as the errors of a joint at rest. If it were stopped at the
+    start of each step, it would never get away.
+    """
+    return grips.stops & (jnp.abs(p) >= grips.most * (1 - HOLDS[p.dtype.itemsize])) & (p * grips.rate < 0)
 
 
 # -- joints that are held, and joints that come to rest ---------------------------------------------------

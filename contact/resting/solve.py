@@ -40,7 +40,7 @@ from ..contact_jacobian import ContactJacobian, apply_impulses, gather_trees, jo
 from ..contacts import Contacts
 from ..determine import SLOW, phases
 from ..events import SimultaneousImpacts
-from ..grips import Grips, append_grips
+from ..grips import Grips, append_grips, give_way
 from .targets import STEP, gap_to_close, target_velocity
 from .window_targets import WindowStart, WindowTargets
 
@@ -99,6 +99,7 @@ class _StageResult(NamedTuple):
     V: (T + 1, w, *batch) velocities at the start of the step.
     p: (C, *batch) impulses of the last stage [N s].
     grip: (G, *batch) impulses of grips [N m s, N s]; None if there are none.
+    free: (G, *batch) bool, grips that give way: they are not stopped at the start; None if there are none.
     slides: (C, *batch) bool, contacts whose friction is to oppose their mean slip.
     code: (*batch) result code.
     residual: (*batch) residual of the last stage [m/s].
@@ -110,6 +111,7 @@ class _StageResult(NamedTuple):
     V: Array
     p: Vec3
     grip: Array | None
+    free: Array | None
     slides: Array
     code: Array
     residual: Array
@@ -147,14 +149,14 @@ def solve(
     # stage 0, if needed: contacts that close are stopped; stage 1: resting contacts carry their load over the step
     stops = stopped_at_start(model, contacts, u_n).any(0)
     if grips is not None:
-        stops = stops | grips.stops  # a joint that is stopped may push into a contact
+        stops = stops | grips.stops.any(0)  # a joint that is stopped may push into a contact
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
     none, grip = jnp.zeros_like(u_n), None
     targets, resting = None, now.resting
     if window is not None:
         targets = WindowTargets.of(model, contacts, u_n, h, window)
         end_target, resting = jnp.where(window, targets.end, end_target), resting | targets.may_touch
-        stops = jnp.where(window, targets.closes.any(0) | (False if grips is None else grips.stops), stops)
+        stops = jnp.where(window, targets.closes.any(0) | (False if grips is None else grips.stops.any(0)), stops)
         touching = jnp.where(window, targets.may_touch, touching)
     if grips is not None:
         grip = grips.push
@@ -163,9 +165,9 @@ def solve(
         end_target = jnp.where(contacts.gap < -model.gap_band, end_target, jnp.minimum(end_target, 0))
 
     def solve_stage(given: Any, state_so_far: _StageResult) -> _StageResult:
-        model, contacts, rows, midway, grips, change, end_target, speeds, resting, touching, targets = given
+        model, contacts, rows, V_0, midway, grips, change, end_target, speeds, resting, touching, targets = given
         least_speed, at_rest = speeds
-        stage, V, _, grip, slides, code, _, start_of_window, first = state_so_far
+        stage, V, _, grip, free, slides, code, _, start_of_window, first = state_so_far
         step = stage > 0  # else: the start of the step
         u = midway.frame @ (contacts.frame.T @ relative_velocity(rows, V))
         here: ContactJacobian = map_to_last(_select_rows, contacts.active, step, (midway.rows, rows), AT_ONCE)
@@ -179,7 +181,7 @@ def solve(
         doubled_rows = here._replace(drift=here.drift + doubled)
         problem = doubled_rows, start, target, contacts.friction, active, slides
         tolerance = None if targets is None else targets.tolerance
-        system: tuple[Any, ...] = problem if grips is None else append_grips(grips, step, problem)
+        system: tuple[Any, ...] = problem if grips is None else append_grips(grips, free, step, problem)
         conflict = CONFLICT * jnp.maximum(jnp.where(active, jnp.abs(target), 0).max(0, initial=0), least_speed)
         conflict = conflict if targets is None else jnp.where(targets.is_window, 0, conflict)
         solved = solve_cone(
@@ -191,14 +193,20 @@ def solve(
             start=_begin(midway, h, step & targets.is_window, len(system[2])) if targets is not None else None,
         )
         if grips is not None:
-            grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
+            own = solved.p.x[len(active) :]
+            grip = jnp.where(step, grips.push, 0) + own
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
         after = relative_velocity(here, solved.V)
         slides = (stage == 1) & resting & _slip_rotates(model, contacts.friction, u, after, p)
         code, residual = gravest(code, solved.code), solved.residual
         if first is not None:
             first = jax.tree.map(lambda old, new: jnp.where(step, old, new), first, p)
-        found = _StageResult(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, code, residual, None, first)
+        next_stage, V = stage + 1, jnp.where(step, V, solved.V)
+        if grips is not None:
+            loose = give_way(grips, own) & (stage == 1)
+            again = loose.any() & ~free.any()  # once more from the start, without stopping them
+            next_stage, V, free = jnp.where(again, 0, next_stage), jnp.where(again, V_0, V), free | (loose & again)
+        found = _StageResult(next_stage, V, p, grip, free, slides, code, residual, None, first)
         if start_of_window is None or targets is None:
             return found
         start_of_window, again = start_of_window.after_solve(step, targets, SimultaneousImpacts(u, after, p))
@@ -210,13 +218,16 @@ def solve(
     code, residual = jnp.zeros_like(contacts.code), jnp.zeros(contacts.code.shape, V.dtype)
     nothing = Vec3(none, none, none)
     first = None if midway.point is None and window is None else nothing
-    start = _StageResult(first_stage, V, nothing, grip, now.resting & False, code, residual, start_of_window, first)
+    free = None if grips is None else grips.stops & False
+    start = _StageResult(
+        first_stage, V, nothing, grip, free, now.resting & False, code, residual, start_of_window, first
+    )
     at_rest = MOVES * jnp.linalg.norm(model.gravity, axis=-1) * h
     speeds = least_speed, at_rest
-    given = model, contacts, rows, midway, grips, change, end_target, speeds, resting, touching, targets
-    most = 3 if window is None else 4
+    given = model, contacts, rows, V, midway, grips, change, end_target, speeds, resting, touching, targets
+    most = (3 if window is None else 4) + (0 if grips is None else 2)
     end = loop(most, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), solve_stage, given, start)
-    _, V, p, grip, _, code, residual, start_of_window, first = end
+    _, V, p, grip, _, _, code, residual, start_of_window, first = end
     spread = joint_impulses(midway.rows, p, trees.n + 1)
     if grips is not None:
         spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)

@@ -46,6 +46,36 @@ def test_a_load_below_the_bound_is_held_and_one_above_it_falls(by: str):
     np.testing.assert_allclose(after.q - np.pi / 2, a * short**2 / 2, rtol=1e-6)  # a difference of angles near 1.6
 
 
+def beside_a_resting_ball(*pushers: str) -> Any:
+    """A drawer of 1.5 kg on a rail with 2 N of friction, and 2 m away a ball that lies on the floor."""
+    b = carom.SceneBuilder()
+    b.add_plane()
+    b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0, 2, 0.1))
+    drawer, finger = carom.Box((0.01, 0.2, 0.1)), carom.Sphere(0.02)
+    rail, motor = carom.Prismatic((1, 0, 0), loss=2.0), carom.Prismatic((1, 0, 0))
+    b.add_link("drawer", joint=rail, mass=1.5, position=(0, 0, 0.5), shapes=[drawer])
+    for name in pushers:
+        b.add_link(name, joint=motor, mass=0.5, position=(-0.03, 0, 0.5), shapes=[finger])
+    return b
+
+
+@pytest.mark.parametrize(
+    ("pushers", "dtype"), [((), "float32"), (("finger",), "float64")], ids=["by a force", "by a finger"]
+)
+def test_a_joint_breaks_loose_beside_a_contact_that_rests(pushers: tuple[str, ...], dtype: str):
+    """It moves by (F - loss) t^2 / 2 m from the first instant on, however short the steps are: as long as it is as slow
+    as the errors of a joint at rest, it is not stopped again."""
+    model, state = carom.compile_scene(beside_a_resting_ball(*pushers), dtype=dtype)
+    mass, column = (2.0, -1) if pushers else (1.5, 6)
+    push = np.array([1.9, 2.005, 2.1, 2.5, 4.0])
+    force = np.zeros((len(push), model.topology.nv))
+    force[:, column] = push
+    expected = np.maximum(push - 2, 0) / mass * 0.5**2 / 2
+    for max_dt in (1 / 240, 1e-3):
+        run = carom.rollout(model, carom.tile(state, len(push)), control=force, duration=0.5, max_dt=max_dt)
+        np.testing.assert_allclose(run.q[:, -1, 7], expected, rtol=1e-4 if dtype == "float32" else 1e-9)
+
+
 def spinner(loss: float, v0: float, dtype: Any = None) -> Any:
     b = carom.SceneBuilder(gravity=(0, 0, 0))
     joint = carom.Revolute((0, 0, 1), loss=loss)

@@ -24,7 +24,7 @@ from ..contact.events import SimultaneousImpacts
 from ..contact.grips import Grips, grips_that_hold, joint_grips, lock_dofs, part_until_stop, stop_held_joints
 from ..contact.impulses import ContactImpulses
 from ..contact.resting.models import resting_named
-from ..contact.resting.solve import Midway, Rest, stopped_at_start
+from ..contact.resting.solve import FULL, Midway, Rest, stopped_at_start
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.algebra.vec3 import Vec3
@@ -33,11 +33,14 @@ from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .clocks import Clocks
+from .creep import without_creep
 from .islands_asleep import restore_sleeping
 from .lanes import Correction, Lane
 from .motion.exact import exact, impulses_from
+from .motion.softened import soften
+from .resolved import has_joints
 from .rules import Rules
-from .schemes import step_and_close
+from .schemes import FIRST_ORDER, step_and_close
 from .standstill import zero_faint_velocities
 
 LEAST = 1e-5  # part of a step: a slide that stops closer to its ends is ignored
@@ -145,8 +148,8 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     each, of_dofs = clocks.of_contacts(rows.tree, h), clocks.of_dofs(model.topology, h)
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
-    there, midway, grips = _midway(rules, model, lane, h, u.z, window)
-    solution = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * of_dofs, each, midway, grips, window)
+    there, midway, grips, dv = _midway(rules, model, lane, h, u.z, window)
+    solution = rest.carry(model, contacts, rows, state.v, state.v + dv * of_dofs, each, midway, grips, window)
     if window is not None:
         resting = jnp.where(window, contacts.active & (solution.impulse.z > 0), resting)
     carried = solution.spread
@@ -162,6 +165,11 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         after, loop_drift = exact(locked, begin, clocks.latest(h), *drive, each=h), None
     else:
         after, loop_drift = step_and_close(rules.scheme, locked, begin, h, *drive)
+    if has_joints(model.topology) and rules.scheme not in FIRST_ORDER:
+        sticks = sticks_all_through(model, contacts, u, solution.impulse) & resting
+        sticks = sticks if window is None else sticks & ~window
+        q = without_creep(model, clocks, midway.rows, contacts, midway.frame, sticks, state.q, after.q)
+        after = State(q, after.v, after.t)
     after = State(after.q, after.v, state.t + clocks.latest(h))
     part = clocks.least(
         rows.tree, _part_until_stick(model, resting, rows, contacts.friction, u, solution.impulse, after.v), 1
@@ -216,8 +224,9 @@ propose.defjvp(_derivative, symbolic_zeros=True)
 
 def _midway(
     rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array, window: Array | None
-) -> tuple[Array, Midway, Grips | None]:
-    """Return coordinates and contacts in the middle of the step (of a window: at its start), and the grips of joints.
+) -> tuple[Array, Midway, Grips | None, Array]:
+    """Return coordinates and contacts in the middle of the step (of a window: at its start), the grips of joints, and
+    the mean accelerations (*batch, nv) without contacts and grips.
 
     u_n: (C, *batch) normal velocities at its start [m/s].
     """
@@ -232,6 +241,11 @@ def _midway(
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
     point = contacts.point + kinematics.point * half
     there = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
+    dv = ready.dv
+    if has_joints(model.topology) and rules.scheme not in FIRST_ORDER:
+        length = lane.clocks.of_dofs(model.topology, h if window is None else jnp.where(window, 0, h))
+        there_then = State(half_there, state.v, state.t + lane.clocks.latest(h) * 0.5)
+        model, dv = soften(model, state, there_then, ready.drive, length)
     inverse, grips = None, None
     if any(model.topology.gripped):
         inverse, rests = inverse_mass_matrix(model, half_there), phases(model, contacts, u_n).resting.any(0)
@@ -241,7 +255,7 @@ def _midway(
         grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
     rows = jacobian_at(model, half_there, there, inverse)
-    return half_there, Midway(rows, kinematics.b * half, frame, reported, ready.load), grips
+    return half_there, Midway(rows, kinematics.b * half, frame, reported, ready.load), grips, dv
 
 
 def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:
@@ -272,6 +286,13 @@ def _part_until_stick(
     back = -(x * end.x + y * end.y)  # speed with which it would slide back at the end
     stops = stops & (back > slip * LEAST) & (slip > (slip + back) * LEAST)
     return safe_div(slip, slip + back, stops, 1)
+
+
+def sticks_all_through(model: Model, contacts: Contacts, u: Vec3, p: Vec3) -> Array:
+    """Return whether each contact sticks from the start of the step on, (C, *batch)."""
+    most, used = contacts.friction * p.z, p.x * p.x + p.y * p.y
+    still = u.x * u.x + u.y * u.y <= (SLOW * model.rest_speed) ** 2
+    return ~contacts.is_limit & (p.z > 0) & still & (used < (most * FULL) ** 2)
 
 
 @jax.custom_jvp

@@ -24,7 +24,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.fence import fence
-from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar, Vec3
 from .near import Near, between, direction, select, where
 from .solid import Support
@@ -145,7 +144,7 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, Weights]:
     e = x - w
     ee = e.dot(e)
     tiny = jnp.finfo(ee.dtype).tiny
-    t = jnp.clip(safe_div(-w.dot(e), ee, ee > tiny), 0.0, 1.0)
+    t = jnp.clip(-w.dot(e) / jnp.where(ee > tiny, ee, 1.0), 0.0, 1.0)
     foot = w + e * t
     return foot.dot(foot), (t, jnp.zeros_like(t), 1 - t)
 

@@ -16,7 +16,6 @@ import numpy as np
 from jax import Array
 
 from ...engine.algebra.fence import compute_once, fence
-from ...engine.algebra.safe import safe_div
 from ...engine.algebra.vec3 import Scalar, Vec3, pytree
 from ...engine.algebra.zero import ZERO
 from .near import Near, at, only_where, perpendicular, select, where
@@ -103,7 +102,7 @@ def _common(reference: Face, other: Face, up: Vec3) -> Near:
     beyond = jnp.where(jnp.abs(beyond) <= slack, 0.0, beyond)
     next_beyond = jnp.roll(beyond, -1, 1)
     step = next_beyond - beyond
-    crossing = safe_div(-beyond, step, step != 0)
+    crossing = -beyond / jnp.where(step == 0, 1.0, step)
     enter = jnp.maximum(jnp.max(jnp.where(step < 0, crossing, 0.0), 0), 0.0)
     leave = jnp.minimum(jnp.min(jnp.where(step > 0, crossing, 1.0), 0), 1.0)
     inside = ~((step == 0) & (beyond > 0)).any(0) & (enter <= leave)

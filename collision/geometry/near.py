@@ -19,7 +19,6 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ...engine.algebra.fence import compute_once
-from ...engine.algebra.safe import safe_sqrt
 from ...engine.algebra.vec3 import Scalar, Vec3
 
 T = TypeVar("T")
@@ -85,8 +84,8 @@ def length_and_direction(v: Vec3, fallback: Vec3) -> tuple[Scalar, Vec3]:
     """|v| and v/|v|; the fallback, a unit vector, where v vanishes."""
     square = v.dot(v)
     some = square > jnp.finfo(jnp.result_type(square)).tiny
-    length = safe_sqrt(square, some)
-    return length, select(some, v / jnp.where(some, length, 1), fallback)
+    length = jnp.sqrt(jnp.where(some, square, 1.0))
+    return jnp.where(some, length, 0.0), select(some, v / length, fallback)
 
 
 def direction(v: Vec3, fallback: Vec3) -> Vec3:

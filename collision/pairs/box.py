@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.fence import compute_once, fence
-from ...engine.algebra.safe import safe_sqrt
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.faces import inflate_core, meeting_faces
@@ -82,7 +81,7 @@ def _best_axis(h: Vec3, k: Vec3, X: Transform) -> Array:
             n = x.cross(y)
             square = n.dot(n)
             skew = square > 64 * eps
-            gaps.append(jnp.where(skew, along(n) / safe_sqrt(square, skew, 1) - slack, -jnp.inf))
+            gaps.append(jnp.where(skew, along(n) / jnp.sqrt(jnp.where(skew, square, 1.0)) - slack, -jnp.inf))
     best, number = gaps[0], jnp.zeros(jnp.shape(gaps[0]), jnp.int32)
     for m, gap in enumerate(gaps[1:], 1):
         better = gap > best

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from ...engine.algebra.fence import fence
-from ...engine.algebra.safe import safe_sqrt
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import ZERO, is_zero
@@ -158,6 +157,6 @@ def _separation(a: Edges, b: Edges) -> tuple[Scalar, Vec3]:
     n = a.along.cross(b.along)
     nn = n.dot(n)
     skew = nn > 64 * jnp.finfo(nn.dtype).eps * a.along.dot(a.along) * b.along.dot(b.along)
-    outward = sign(n.dot(b.left + b.right)) / safe_sqrt(nn, skew, 1)
+    outward = sign(n.dot(b.left + b.right)) / jnp.sqrt(jnp.where(skew, nn, 1.0))
     n = n * outward
     return jnp.where(cross & skew, n.dot(a.start - b.start), -jnp.inf), n

@@ -5,7 +5,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ...engine.algebra.fence import compute_once
-from ...engine.algebra.safe import safe_div
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular, to_the_end
@@ -67,7 +66,7 @@ def nearest_on_segments(p: Vec3, axis: Vec3, la: Scalar, lb: Scalar) -> tuple[Sc
     down = p.dot(axis)
     denominator = 1 - along * along
     skew = denominator > jnp.finfo(jnp.result_type(along)).eps
-    s = safe_div(p.z - along * down, denominator, skew, p.z - along * down)
+    s = jnp.where(skew, (p.z - along * down) / jnp.where(skew, denominator, 1.0), p.z - along * down)
     s = jnp.clip(s, -la, la)
     t = jnp.clip(s * along - down, -lb, lb)
     s = jnp.clip(p.z + t * along, -la, la)

@@ -1,0 +1,36 @@
+"""Accelerations and inertias of the middle of a step, with springs, damping and motors that change within it.
+
+Forces of resting contacts are found before the step is taken, from the accelerations that the step will have without
+them. With tau(q, v) the forces of joints, K and D minus their derivatives, and a the mean acceleration,
+
+    mean of tau = tau(q + h/2 v, v) - (h/2 D + h^2/6 K) a,
+    so (M + h/2 D + h^2/6 K) a = tau(q + h/2 v, v) - C + J^T p/h,
+
+with M and C at q + h/2 v: of order 2, where forces of the start of the step would be of order 1.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.dynamics.passive import motor_forces
+from ...engine.model import Model
+from ...engine.state import State
+from .forces import Drive, acceleration
+
+
+def soften(model: Model, state: State, midway: State, drive: Drive, h: Array) -> tuple[Model, Array]:
+    """Return the model with inertias M + h/2 D + h^2/6 K, and its accelerations (*batch, nv) midway without contacts.
+
+    state: at the start of the step.
+    midway: in its middle, with the velocities of the start.
+    h: its length, in a shape that broadcasts with velocities [s].
+    """
+    force = motor_forces(model, state.q, state.v, drive.motors)
+    follows = jnp.abs(force) < model.motor_effort
+    finite = jnp.where(jnp.isinf(model.motor_kd), 0, model.motor_kd)
+    D = model.damping + jnp.where(follows, finite, 0)
+    K = model.stiffness + jnp.where(follows, model.motor_kp, 0)
+    soft = model.replace(armature=model.armature + D * (h / 2) + K * (h * h / 6))
+    return soft, acceleration(soft, midway, 1.0, drive.motors, drive.impulses(1.0))

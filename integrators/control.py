@@ -3,7 +3,7 @@ state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
@@ -47,6 +47,12 @@ NOTHING = Orders(Drive(), Drive())
 def _rows(name: str, given: Control | ArrayLike | None, frames: int, nv: int, state: State) -> Array | None:
     if given is None or callable(given):
         return None
+    if isinstance(given, Mapping):
+        column = "model.topology.v_start[model.topology.names.index(name)]"
+        raise ValueError(
+            f"rollout: {name} is a {type(given).__name__}; give an array with a column for each of the {nv} degrees of "
+            f"freedom: those of a link's joint begin at {column}"
+        )
     rows = jnp.asarray(given, state.q.dtype)
     if rows.shape == (nv,):
         return jnp.broadcast_to(rows, (frames, nv))

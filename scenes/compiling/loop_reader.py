@@ -143,6 +143,8 @@ class LoopReader:
         if dof_a == dof_b:
             check.reject(where, "link_b", spec.link_b, "a gear joins two joints: name another link")
         numbers, ratio = plain(), float(check.number(inner, "ratio", joint.ratio))
+        if ratio == 0:
+            check.reject(inner, "ratio", 0.0, "it must not be 0, which would hold link a alone: give it a Fixed joint")
         at_start = self.q[self.coordinates[dof_a]] - ratio * self.q[self.coordinates[dof_b]]
         offset = at_start if joint.offset is None else check.number(inner, "offset", joint.offset)
         numbers["loop_size"], numbers["loop_course"][0] = ratio, float(offset)

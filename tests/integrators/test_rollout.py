@@ -280,6 +280,7 @@ def hits_as_expected(run: Any, path: np.ndarray, impacts: list[tuple[float, floa
         ),
         ({"control": np.zeros((3, 1))}, r"control has shape \(3, 1\); .* intervals between frames: \(2, 1\)$"),
         ({"control": np.zeros((2, 5, 1))}, r"control has shape \(2, 5, 1\)"),
+        ({"control": {"slider": 1.0}}, "control is a dict; give an array with a column for each of the 1 degrees of"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:

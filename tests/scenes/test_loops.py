@@ -113,6 +113,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "gear of a ball": ({"link_b": "ball", "joint": Gear(2.0)}, "link_b", "a spherical joint has no single angle"),
     "gear of a weld": ({"link_b": "welded", "joint": Gear(2.0)}, "joint.dof_b", "0 degrees of freedom: name a link"),
     "third angle": ({"link_b": "first", "joint": Gear(2.0, dof_a=2)}, "joint.dof_a", "count from 0"),
+    "gear that holds": ({"link_b": "first", "joint": Gear(0.0)}, "ratio", "it must not be 0"),
     "gear with itself": ({"link_b": "second", "joint": Gear(2.0)}, "link_b", "name another link"),
     "gear of infinity": ({"link_b": "first", "joint": Gear(np.inf)}, "ratio", "finite"),
     "drive of two": ({"link_b": "first", "joint": Driven()}, "link_b", "leave link_b out"),

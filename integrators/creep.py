@@ -44,19 +44,18 @@ def without_creep(
     none = jnp.zeros((trees.n + 1, trees.w, *contacts.gap.shape[1:]), q.dtype)
     off, sticks = stop_gradient(_displacement(model, contacts, frame, sticks, q, after))
 
-    def move_back(given: tuple[Clocks, ContactJacobian, Vec3, Array, Array], _: Array) -> Array:
-        clocks, rows, off, sticks, normal = given
-        change_for = change_solver(clocks, rows, Vec3(sticks, sticks, normal), none)
-        ((shift, _),) = change_for(off)
+    def move_back(given: tuple[Clocks, ContactJacobian, Vec3, Array]) -> Array:
+        clocks, rows, off, sticks = given
+        ((shift, _),) = change_solver(clocks, rows, Vec3(sticks, sticks, sticks), none)(off)
         return shift
 
     most = jnp.maximum(jnp.abs(off.x), jnp.abs(off.y))
-    busy = (sticks & (most > LITTLE * model.gap_band)).any()
-    normal = contacts.active & ~contacts.is_limit & sticks
-    given = clocks, stop_gradient(rows.still), off, sticks, normal
-    start = busy, none
-    _, shift = loop(1, lambda _, x: x[0], lambda given, x: (x[0] & False, move_back(given, x[1])), given, start)
-    return jnp.where(busy, integrate_q(model, after, from_blocks(trees, shift), 1.0), after)
+    creeps = (most > LITTLE * model.gap_band).any(0)  # in this lane
+    off = jax.tree.map(lambda x: jnp.where(creeps, x, 0), off)
+    given, start = (clocks, stop_gradient(rows.still), off, sticks), (creeps.any(), none)
+    _, shift = loop(1, lambda _, x: x[0], lambda given, x: (x[0] & False, move_back(given)), given, start)
+    moved = integrate_q(model, after, from_blocks(trees, shift), 1.0)
+    return jnp.where(clocks.of_coordinates(model.topology, creeps), moved, after)
 
 
 def _displacement(

@@ -34,7 +34,7 @@ from ..engine.model import Model
 from ..engine.state import State
 from .clocks import Clocks
 from .creep import without_creep
-from .islands_asleep import restore_sleeping
+from .islands_asleep import dofs_asleep, restore_sleeping
 from .lanes import Correction, Lane
 from .motion.exact import exact, impulses_from
 from .motion.softened import soften
@@ -234,7 +234,7 @@ def _midway(
     state, contacts, kinematics, half = ready.state, ready.contacts, ready.kinematics, h * 0.5
     if window is not None:  # a body that moves past a fixed point would rotate about it
         half = jnp.where(window, 0, half)
-    half_there = lane.clocks.along(model, state.q, state.v, half)
+    middle, half_there = half, lane.clocks.along(model, state.q, state.v, half)
     half = lane.clocks.of_contacts(ready.rows.tree, half)
     n = contacts.frame.rows[2] + kinematics.normal * half
     frame = tangents(n * (1 / safe_sqrt(n.dot(n), contacts.active, 1)))
@@ -243,9 +243,10 @@ def _midway(
     there = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
     dv = ready.dv
     if has_joints(model.topology) and rules.scheme not in FIRST_ORDER:
-        length = lane.clocks.of_dofs(model.topology, h if window is None else jnp.where(window, 0, h))
-        there_then = State(half_there, state.v, state.t + lane.clocks.latest(h) * 0.5)
-        model, dv = soften(model, state, there_then, ready.drive, length)
+        midway_state = State(half_there, state.v, state.t + lane.clocks.latest(middle))
+        model, dv = soften(model, state, midway_state, ready.drive, lane.clocks.of_dofs(model.topology, middle * 2))
+        if lane.island is not None:
+            dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, lane.island), 0, -1), 0, dv)
     inverse, grips = None, None
     if any(model.topology.gripped):
         inverse, rests = inverse_mass_matrix(model, half_there), phases(model, contacts, u_n).resting.any(0)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -74,7 +75,7 @@ def test_what_sticks_does_not_creep(scene: Any, dtype: str):
     commands = np.zeros((60, model.topology.nv))
     commands[:] = np.asarray(model.motor_target)
     commands[:, column] += 0.2 * np.arange(1, 61) / 60
-    run = carom.rollout(model, state, duration=1.0, frame_dt=1 / 60, control=commands)
+    run = carom.rollout(model, state, duration=1.0, frame_dt=1 / 60, control=jnp.asarray(commands))
     q = np.asarray(run.q, float)
     assert abs(q[-1, column] - q[0, column]) > 0.15
     assert run.code.max() == 0

@@ -72,7 +72,9 @@ def test_a_joint_breaks_loose_beside_a_contact_that_rests(pushers: tuple[str, ..
     force[:, column] = push
     expected = np.maximum(push - 2, 0) / mass * 0.5**2 / 2
     for max_dt in (1 / 240, 1e-3):
-        run = carom.rollout(model, carom.tile(state, len(push)), control=force, duration=0.5, max_dt=max_dt)
+        run = carom.rollout(
+            model, carom.tile(state, len(push)), control=jnp.asarray(force), duration=0.5, max_dt=max_dt
+        )
         np.testing.assert_allclose(run.q[:, -1, 7], expected, rtol=1e-4 if dtype == "float32" else 1e-9)
 
 

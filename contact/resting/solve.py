@@ -181,7 +181,9 @@ def solve(
         doubled_rows = here._replace(drift=here.drift + doubled)
         problem = doubled_rows, start, target, contacts.friction, active, slides
         tolerance = None if targets is None else targets.tolerance
-        system: tuple[Any, ...] = problem if grips is None else append_grips(grips, free, step, problem)
+        system: tuple[Any, ...] = problem
+        if grips is not None and free is not None:
+            system = append_grips(grips, free, step, problem)
         conflict = CONFLICT * jnp.maximum(jnp.where(active, jnp.abs(target), 0).max(0, initial=0), least_speed)
         conflict = conflict if targets is None else jnp.where(targets.is_window, 0, conflict)
         solved = solve_cone(
@@ -192,9 +194,6 @@ def solve(
             moves=_of_moving_trees(system[0], V, at_rest),
             start=_begin(midway, h, step & targets.is_window, len(system[2])) if targets is not None else None,
         )
-        if grips is not None:
-            own = solved.p.x[len(active) :]
-            grip = jnp.where(step, grips.push, 0) + own
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
         after = relative_velocity(here, solved.V)
         slides = (stage == 1) & resting & _slip_rotates(model, contacts.friction, u, after, p)
@@ -202,7 +201,9 @@ def solve(
         if first is not None:
             first = jax.tree.map(lambda old, new: jnp.where(step, old, new), first, p)
         next_stage, V = stage + 1, jnp.where(step, V, solved.V)
-        if grips is not None:
+        if grips is not None and free is not None:
+            own = solved.p.x[len(active) :]
+            grip = jnp.where(step, grips.push, 0) + own
             loose = give_way(grips, own) & (stage == 1)
             again = loose.any() & ~free.any()  # once more from the start, without stopping them
             next_stage, V, free = jnp.where(again, 0, next_stage), jnp.where(again, V_0, V), free | (loose & again)

@@ -40,7 +40,7 @@ from .motion.exact import exact, impulses_from
 from .motion.softened import soften
 from .resolved import has_joints
 from .rules import Rules
-from .schemes import FIRST_ORDER, step_and_close
+from .schemes import FOURTH_ORDER, step_and_close
 from .standstill import zero_faint_velocities
 
 LEAST = 1e-5  # part of a step: a slide that stops closer to its ends is ignored
@@ -165,7 +165,7 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         after, loop_drift = exact(locked, begin, clocks.latest(h), *drive, each=h), None
     else:
         after, loop_drift = step_and_close(rules.scheme, locked, begin, h, *drive)
-    if has_joints(model.topology) and rules.scheme not in FIRST_ORDER:
+    if has_joints(model.topology) and rules.scheme in FOURTH_ORDER:
         sticks = sticks_all_through(model, contacts, u, solution.impulse) & resting
         sticks = sticks if window is None else sticks & ~window
         q = without_creep(model, clocks, midway.rows, contacts, midway.frame, sticks, state.q, after.q)
@@ -242,7 +242,7 @@ def _midway(
     point = contacts.point + kinematics.point * half
     there = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
     dv = ready.dv
-    if has_joints(model.topology) and rules.scheme not in FIRST_ORDER:
+    if has_joints(model.topology) and rules.scheme in FOURTH_ORDER:
         midway_state = State(half_there, state.v, state.t + lane.clocks.latest(middle))
         model, dv = soften(model, state, midway_state, ready.drive, lane.clocks.of_dofs(model.topology, middle * 2))
         if lane.island is not None:

@@ -31,7 +31,7 @@ ROLLS = 1e-3  # sine of the rotation against each other in a step: a contact tha
 
 def without_creep(
     model: Model, clocks: Clocks, rows: ContactJacobian, contacts: Contacts, frame: Mat3, sticks: Array, q: Array,
-    after: Array,
+    after: Array, held: Array | None,
 ) -> Array:  # fmt: skip
     """Return the coordinates (*batch, nq) at the end of a step, moved back.
 
@@ -39,6 +39,7 @@ def without_creep(
     contacts: contacts at its start.
     sticks: (C, *batch) bool, contacts that stick all through it.
     q, after: coordinates at both ends.
+    held: (*batch, nv) joints that friction or a motor holds, which keep their place; None if the model has none.
     """
     trees = trees_of(model.topology)
     none = jnp.zeros((trees.n + 1, trees.w, *contacts.gap.shape[1:]), q.dtype)
@@ -54,7 +55,9 @@ def without_creep(
     off = jax.tree.map(lambda x: jnp.where(creeps, x, 0), off)
     given, start = (clocks, stop_gradient(rows.still), off, sticks), (creeps.any(), none)
     _, shift = loop(1, lambda _, x: x[0], lambda given, x: (x[0] & False, move_back(given)), given, start)
-    moved = integrate_q(model, after, from_blocks(trees, shift), 1.0)
+    shift = from_blocks(trees, shift)
+    shift = shift if held is None else jnp.where(held, 0, shift)
+    moved = integrate_q(model, after, shift, 1.0)
     return jnp.where(clocks.of_coordinates(model.topology, creeps), moved, after)
 
 

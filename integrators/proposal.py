@@ -166,9 +166,9 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     else:
         after, loop_drift = step_and_close(rules.scheme, locked, begin, h, *drive)
     if has_joints(model.topology) and rules.scheme in FOURTH_ORDER:
-        sticks = sticks_all_through(model, contacts, u, solution.impulse) & resting
+        sticks = _sticks_all_through(model, contacts, u, solution.impulse) & resting
         sticks = sticks if window is None else sticks & ~window
-        q = without_creep(model, clocks, midway.rows, contacts, midway.frame, sticks, state.q, after.q)
+        q = without_creep(model, clocks, midway.rows, contacts, midway.frame, sticks, state.q, after.q, stuck)
         after = State(q, after.v, after.t)
     after = State(after.q, after.v, state.t + clocks.latest(h))
     part = clocks.least(
@@ -289,11 +289,12 @@ def _part_until_stick(
     return safe_div(slip, slip + back, stops, 1)
 
 
-def sticks_all_through(model: Model, contacts: Contacts, u: Vec3, p: Vec3) -> Array:
-    """Return whether each contact sticks from the start of the step on, (C, *batch)."""
+def _sticks_all_through(model: Model, contacts: Contacts, u: Vec3, p: Vec3) -> Array:
+    """Return whether each contact sticks from the start of the step on, (C, *batch). What a conveyor carries moves."""
     most, used = contacts.friction * p.z, p.x * p.x + p.y * p.y
     still = u.x * u.x + u.y * u.y <= (SLOW * model.rest_speed) ** 2
-    return ~contacts.is_limit & (p.z > 0) & still & (used < (most * FULL) ** 2)
+    carried = contacts.surface.dot(contacts.surface) > 0
+    return ~contacts.is_limit & ~carried & (p.z > 0) & still & (used < (most * FULL) ** 2)
 
 
 @jax.custom_jvp

@@ -81,3 +81,14 @@ def test_what_sticks_does_not_creep(scene: Any, dtype: str):
     assert run.code.max() == 0
     off = np.linalg.norm(place(q)[-1] - place(q)[30])
     assert off < (1e-8 if dtype == "float64" else 5e-5)
+
+
+@pytest.mark.slow
+def test_a_conveyor_carries_what_sticks_to_it_in_a_scene_with_joints():
+    b = carom.SceneBuilder()
+    b.add_static("belt", [carom.Box((5.0, 1.0, 0.1))], position=(0, 0, -0.1), friction=0.8, linear_velocity=(0.5, 0, 0))
+    b.add_body("parcel", [carom.Box((0.1, 0.1, 0.1))], position=(0, 0, 0.1), linear_velocity=(0.5, 0, 0), friction=0.8)
+    b.add_link("door", joint=carom.Revolute((0, 0, 1)), position=(0, 3, 1), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    model, state = carom.compile_scene(b)
+    run = carom.rollout(model, state, duration=1.0, frame_dt=0.1)
+    np.testing.assert_allclose(run.q[:, 0], 0.5 * run.t, atol=1e-9)

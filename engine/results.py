@@ -32,6 +32,7 @@ class Code(IntEnum):
     TOUCH_UNFINISHED = 80
     MOTORS_TOO_FEW = 110
     LOOPS_FORBID = 120
+    LOOPS_OPEN = 125
     TICKS_CAPPED = 130
     CONTACTS_FULL = 140
     PAIRS_FULL = 150
@@ -49,7 +50,7 @@ LANES_NAMED = 8  # in a message
 # the members by their names alone, as kernels write them
 (
     OK, EVENTS_FULL, CHAIN_ROUGH, SOLVER_UNFINISHED, IMPACT_UNFINISHED, CHAIN_HELD, IMPACTS_CAPPED, ENERGY_GAINED,
-    TOUCH_UNFINISHED, MOTORS_TOO_FEW, LOOPS_FORBID, TICKS_CAPPED, CONTACTS_FULL, PAIRS_FULL, NOT_FINITE,
+    TOUCH_UNFINISHED, MOTORS_TOO_FEW, LOOPS_FORBID, LOOPS_OPEN, TICKS_CAPPED, CONTACTS_FULL, PAIRS_FULL, NOT_FINITE,
 ) = Code  # fmt: skip
 
 MESSAGES = {
@@ -107,6 +108,11 @@ MESSAGES = {
         "the accelerations break the loops, A a + bias is not 0: give fewer of them, take q and v that satisfy the "
         "loops, or raise tolerance"
     ),
+    LOOPS_OPEN: (
+        "the loops could not be closed, and the lane stopped there: a mechanism was moved to where its lengths do not "
+        "reach, or on past a dead centre; drive it within its stroke, give a motor with an effort in place of Driven, "
+        "or cut the loop; where a mechanism is only fast, lower max_dt"
+    ),
     CHAIN_HELD: (
         "joints of a chain let go and caught again without end, at one instant or faster and faster, and were kept "
         "where they were (scraping, rattling): see scrapes and rattles in stats; a joint that should slide can be "
@@ -143,6 +149,12 @@ def in_words(code: int) -> str:
 def no_room(code: Array) -> Array:
     """Return whether there was no room for all contacts or near pairs: the lane stops before it loses one."""
     return (code == CONTACTS_FULL) | (code == PAIRS_FULL)
+
+
+def finite_code(*values: Array) -> Array:
+    """Return NOT_FINITE for lanes with an entry (*batch, n) that is not finite, else OK."""
+    well = functools.reduce(jnp.logical_and, [jnp.isfinite(x).all(-1) for x in values])
+    return jnp.where(well, OK, NOT_FINITE).astype(jnp.int32)
 
 
 def gravest(*codes: Array | np.ndarray | int) -> Array:

@@ -152,8 +152,9 @@ def _advance_free(
     """Advance a scene in which nothing can touch."""
     scheme, functions, substeps, alone = static
     if functions == Drive() and lane_programs():
-        after, _ = run_free_native((scheme, 1, substeps, alone), model, state, frames, rows)
+        after, code, _ = run_free_native((scheme, 1, substeps, alone), model, state, frames, rows)
     else:
-        after, _ = run_free(scheme, unpack_model(model), state, frames, 1, controller_of(rows, functions), substeps)
-    finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
-    return after, jnp.where(finite, results.OK, results.NOT_FINITE)
+        after, code, _ = run_free(
+            scheme, unpack_model(model), state, frames, 1, controller_of(rows, functions), substeps
+        )
+    return after, code

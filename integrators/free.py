@@ -15,53 +15,74 @@ from ..engine.native.blocks import side_by_side
 from ..engine.native.function import native
 from ..engine.native.open_arrays import Open, OpenRecord
 from ..engine.packed import Packed, unpack_model
+from ..engine.results import OK, finite_code
 from ..engine.state import State
 from .clock import Frames, time_after
 from .control import controller_of
 from .motion.forces import Drive
 from .prepare import Controller
-from .schemes import scheme_named
+from .schemes import step_and_close
 
-FreeRun = tuple[State, tuple[Array, Array, Array]]  # the last state; t, q, v of all frames
+FreeRun = tuple[State, Array, tuple[Array, Array, Array]]  # the last state; result code; t, q, v of all frames
 
 
 def run_free(
     scheme: str, model: Model, state: State, frames: Frames, count: int, controller: Controller, substeps: int
 ) -> FreeRun:
-    """Run, and return the last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
+    """Run, and return the last state, the result code (*batch), and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv)
+    of all frames. A lane whose loops come apart is NaN from there on.
 
     count: number of frames after the first; `substeps` equal steps lead from each to the next.
     """
 
-    def frame(state: State, inputs: Array) -> tuple[State, State]:
-        state = _next(scheme, model, state, frames, inputs - 1, controller, substeps)
-        return state, state
+    def frame(now: tuple[State, Array], inputs: Array) -> tuple[tuple[State, Array], State]:
+        state, code = _next(scheme, model, *now, frames, inputs - 1, controller, substeps)
+        return (state, code), state
 
-    final, later = jax.lax.scan(frame, state, jnp.arange(1, count + 1))
+    (final, code), later = jax.lax.scan(frame, (state, _fine(state)), jnp.arange(1, count + 1))
     lanes = state.t.ndim
     recorded = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
-    return final, tuple(jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))  # type: ignore[return-value]
+    t, q, v = (jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))
+    return final, code, (t, q, v)
+
+
+def _fine(state: State) -> Array:
+    return jnp.full(state.t.shape, OK, jnp.int32)
 
 
 def _next(
-    scheme: str, model: Model, state: State, frames: Frames, k: Array, controller: Controller, substeps: Array | int
-) -> State:
-    """Return the state at the frame after the k-th."""
-    move, dt = scheme_named(scheme), frames.interval(k)
+    scheme: str,
+    model: Model,
+    state: State,
+    code: Array,
+    frames: Frames,
+    k: Array,
+    controller: Controller,
+    substeps: Array | int,
+) -> tuple[State, Array]:
+    """Return the state at the frame after the k-th, and the code of the run up to there."""
+    dt = frames.interval(k)
     h = dt / substeps
 
-    def substep(_: Array, state: State) -> State:
+    def substep(_: Array, now: tuple[State, Array]) -> tuple[State, Array]:
+        state, code = now
         drive = controller(model, state, k + 1)
-        return move(model, state, h, drive.motors, drive.impulses(h))
+        after, closing = step_and_close(scheme, model, state, h, drive.motors, drive.impulses(h))
+        if closing is None:
+            return after, code
+        apart = (closing.code != OK)[..., None]
+        q, v = (jnp.where(apart, jnp.nan, x) for x in (after.q, after.v))
+        return State(q, v, after.t), jnp.where(code == OK, closing.code, code)
 
-    end = jax.lax.fori_loop(0, substeps, substep, state)
-    return State(end.q, end.v, time_after(state.t, dt))  # the sum of many steps would add rounding errors
+    end, code = jax.lax.fori_loop(0, substeps, substep, (state, code))
+    # the sum of many steps would add rounding errors
+    return State(end.q, end.v, time_after(state.t, dt)), jnp.where(code == OK, finite_code(end.q, end.v), code)
 
 
 @functools.partial(native, alike=True)
 def _block(
     scheme: str, given: Packed | Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
-) -> tuple[State, OpenRecord]:
+) -> tuple[State, Array, OpenRecord]:
     """Run the lanes of a block (W,) for any number of frames and steps.
 
     rows: the drive from frame to frame, in `Open`.  log: (F, W, nq + nv + 1).
@@ -73,14 +94,14 @@ def _block(
         row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
         return jax.lax.dynamic_update_slice(log, row[None], (k, jnp.int32(0), jnp.int32(0)))
 
-    def iteration(carry: tuple[Array, State, Array]) -> tuple[Array, State, Array]:
-        k, state, log = carry
-        state = _next(scheme, model, state, frames, k, controller, substeps)
-        return k + 1, state, write(log, k + 1, state)
+    def iteration(carry: tuple[Array, State, Array, Array]) -> tuple[Array, State, Array, Array]:
+        k, state, code, log = carry
+        state, code = _next(scheme, model, state, code, frames, k, controller, substeps)
+        return k + 1, state, code, write(log, k + 1, state)
 
-    start = jnp.int32(0), state, write(log.array, jnp.int32(0), state)
-    _, final, written = jax.lax.while_loop(lambda carry: carry[0] < frames.count, iteration, start)
-    return final, OpenRecord(written)
+    start = jnp.int32(0), state, _fine(state), write(log.array, jnp.int32(0), state)
+    _, final, code, written = jax.lax.while_loop(lambda carry: carry[0] < frames.count, iteration, start)
+    return final, code, OpenRecord(written)
 
 
 def fly(
@@ -112,14 +133,14 @@ def fly(
     width = state.q.shape[-1] + state.v.shape[-1] + 1
     log = jnp.zeros((blocks, count + 1, wide, width), state.q.dtype)
 
-    def one(own: dict[str, Array], state: State, varied: Drive, log: Array) -> tuple[State, Array]:
+    def one(own: dict[str, Array], state: State, varied: Drive, log: Array) -> tuple[State, Array, Array]:
         inputs = Drive(*(Open(a if b is None else b) if (a is not None or b is not None) else None
                        for a, b in zip(shared, varied, strict=True)))  # fmt: skip
         block = model if isinstance(model, Packed) else replace(model, **own)
-        final, kept = _block(scheme, block, state, inputs, OpenRecord(log), frames, jnp.int32(substeps))
-        return final, kept.array
+        final, code, kept = _block(scheme, block, state, inputs, OpenRecord(log), frames, jnp.int32(substeps))
+        return final, code, kept.array
 
-    final, log = jax.vmap(one)(own, states, varied, log)
+    final, code, log = jax.vmap(one)(own, states, varied, log)
 
     def concatenate(x: Array) -> Array:
         x = x.reshape(blocks * wide, *x.shape[2:])[: math.prod(lanes)]
@@ -127,13 +148,13 @@ def fly(
 
     log = concatenate(jnp.moveaxis(log, 2, 1))  # (*lanes, F, width)
     q, v, t = jnp.split(log, (state.q.shape[-1], width - 1), -1)
-    return jax.tree.map(concatenate, final), (t[..., 0], q, v)
+    return jax.tree.map(concatenate, final), concatenate(code), (t[..., 0], q, v)
 
 
 @functools.partial(native, blocks=True)
 def _lane(
     static: tuple[str, int, int], model: Model, state: State, frames: Frames, rows: Drive, log: Array
-) -> tuple[State, Array]:
+) -> tuple[State, Array, Array]:
     """Run a scene that is one of many under `vmap`, in blocks of lanes, the first axis of every array.
 
     log: (W, F, nq + nv + 1).
@@ -145,12 +166,13 @@ def _lane(
         row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
         return jax.lax.dynamic_update_slice(log, row[:, None], (jnp.int32(0), k, jnp.int32(0)))
 
-    def iteration(k: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
-        state, log = carry
-        state = _next(scheme, model, state, frames, k, controller, substeps)
-        return state, write(log, k + 1, state)
+    def iteration(k: Array, carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
+        state, code, log = carry
+        state, code = _next(scheme, model, state, code, frames, k, controller, substeps)
+        return state, code, write(log, k + 1, state)
 
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(count), iteration, (state, write(log, jnp.int32(0), state)))
+    start = state, _fine(state), write(log, jnp.int32(0), state)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(count), iteration, start)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -166,9 +188,9 @@ def run_free_native(
         return fly(scheme, model, state, frames, count, rows, substeps)
     nq, width = state.q.shape[-1], state.q.shape[-1] + state.v.shape[-1] + 1
     log = jnp.zeros((count + 1, width), state.q.dtype)
-    final, log = _lane((scheme, count, substeps), unpack_model(model), state, frames, rows, log)
+    final, code, log = _lane((scheme, count, substeps), unpack_model(model), state, frames, rows, log)
     q, v, t = jnp.split(log, (nq, width - 1), -1)
-    return final, (t[..., 0], q, v)
+    return final, code, (t[..., 0], q, v)
 
 
 @run_free_native.defjvp

@@ -7,12 +7,10 @@ import warnings
 import numpy as np
 
 from ..engine.loops.forward import exact as exactly_held
-from ..engine.loops.projection import loop_errors
+from ..engine.loops.projection import OPEN, loop_errors
 from ..engine.model import Model
 from ..engine.results import SimulationWarning
 from ..engine.state import State
-
-OPEN = {4: 1e-3, 8: 1e-6}  # [m, rad] by the bytes of a number: larger errors are no rounding
 
 
 def warn_of_open_loops(model: Model, state: State, stacklevel: int) -> None:

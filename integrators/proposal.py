@@ -31,6 +31,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
+from ..engine.results import gravest
 from ..engine.state import State
 from .clocks import Clocks
 from .creep import without_creep
@@ -71,7 +72,7 @@ class Proposal(NamedTuple):
     start_impulses: impulses of contacts at its start; None if no run reports them.
     first_impulse: (C, *batch) the same for each contact, in the contact frames, without `window_impacts` [N s]; None
         in runs without windows.
-    loop_drift: (*batch) error of the loops at its end, see `step_and_close`; None if nothing closes them.
+    loop_drift: (*batch) drift of the loops in it, see `schemes.Closing`; None if nothing closes them.
     """
 
     h: Array
@@ -162,9 +163,9 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         locked = lock_dofs(model, stuck)
     begin, drive = State(state.q, start, state.t), (ready.drive.motors, spread)
     if clocks.each():
-        after, loop_drift = exact(locked, begin, clocks.latest(h), *drive, each=h), None
+        after, closing = exact(locked, begin, clocks.latest(h), *drive, each=h), None
     else:
-        after, loop_drift = step_and_close(rules.scheme, locked, begin, h, *drive)
+        after, closing = step_and_close(rules.scheme, locked, begin, h, *drive)
     if has_joints(model.topology) and rules.scheme in FOURTH_ORDER:
         sticks = _sticks_all_through(model, contacts, u, solution.impulse) & resting
         sticks = sticks if window is None else sticks & ~window
@@ -180,9 +181,12 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         part = jnp.where(wild, slid, jnp.minimum(part, slid))
         stay = wild[..., None]  # stay at the start, to try again
         after = State(jnp.where(stay, state.q, after.q), jnp.where(stay, start, after.v), after.t)
-        loop_drift = None if loop_drift is None else jnp.where(wild, 0, loop_drift)
-    contacts_found = solution.impulse, resting, clocks.any(rows.tree, resting), part, solution.code, stuck, stops
-    residual = jnp.broadcast_to(solution.residual, solution.code.shape).astype(h.dtype)
+        closing = None if closing is None else jax.tree.map(lambda x: jnp.where(wild, 0, x), closing)
+    loop_drift, code = None, solution.code
+    if closing is not None:
+        loop_drift, code = closing.drift, gravest(code, closing.code)
+    contacts_found = solution.impulse, resting, clocks.any(rows.tree, resting), part, code, stuck, stops
+    residual = jnp.broadcast_to(solution.residual, code.shape).astype(h.dtype)
     contact_impulses, first = (
         (None, None) if midway.point is None else _contact_impulses(model, lane, h, contacts, midway, solution)
     )

@@ -307,12 +307,12 @@ def _without_contacts(
 ) -> Rollout:
     rules, _, functions, slots, substeps, alone = static
     if functions == Drive() and lane_programs():
-        final, (t, q, v) = run_free_native((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
+        final, code, (t, q, v) = run_free_native((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
     else:
         controller = controller_of(rows, functions)
-        final, (t, q, v) = run_free(rules.scheme, unpack_model(model), state, frames, slots - 1, controller, substeps)
-    well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
-    code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
+        final, code, (t, q, v) = run_free(
+            rules.scheme, unpack_model(model), state, frames, slots - 1, controller, substeps
+        )
     none = jnp.zeros(state.t.shape, jnp.int32)
     ticks = none + (slots - 1) * substeps
     stats = Stats(ticks, none, none, none, jnp.zeros_like(state.t), jnp.ones_like(state.t), none, none, none)

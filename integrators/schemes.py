@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -11,8 +11,9 @@ from jax.lax import stop_gradient
 
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.loops.forward import exact as exactly_held
-from ..engine.loops.projection import project
+from ..engine.loops.projection import project_and_check
 from ..engine.model import Model
+from ..engine.results import LOOPS_OPEN, OK
 from ..engine.state import State
 from .motion.exact import exact
 from .motion.forces import Step
@@ -32,17 +33,30 @@ def scheme_named(name: str):
     return functools.partial(_step_state, name)
 
 
-def step_and_close(name: str, model: Model, state: State, h: Step, *acting: Array | None) -> tuple[State, Array | None]:
+class Closing(NamedTuple):
+    """What it took to close the loops after a step.
+
+    drift: (*batch) the velocity that closed them, relative to that of their tree, in the metric of the masses.
+    code: (*batch) result code: LOOPS_OPEN if they cannot be closed.
+    """
+
+    drift: Array
+    code: Array
+
+
+def step_and_close(
+    name: str, model: Model, state: State, h: Step, *acting: Array | None
+) -> tuple[State, Closing | None]:
     """Take one step of the scheme of this name, and close loops to rounding if they are held by projection.
 
-    Returns the state and the loops' drift in the step (*batch): the velocity that closed them, relative to that of
-    their tree, in the metric of the masses. None if nothing closes them.
+    None if nothing closes them.
     """
     after = SCHEMES[name](model, state, h, *acting)
     if not (exactly_held(model.topology) and model.topology.hold == "projection"):
         return after, None
-    q, v = project(model, after.q, after.v, after.t)
-    return State(q, v, after.t), stop_gradient(_loop_drift(model, q, v - after.v, v))
+    q, v, is_open = project_and_check(model, after.q, after.v, after.t)
+    code = jnp.where(is_open, LOOPS_OPEN, OK).astype(jnp.int32)
+    return State(q, v, after.t), stop_gradient(Closing(_loop_drift(model, q, v - after.v, v), code))
 
 
 def bend(name: str) -> float:

@@ -33,7 +33,7 @@ from ..contact.determine import ENVELOPE
 from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
-from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
+from ..engine.results import LOOPS_OPEN, OK, TOUCH_UNFINISHED, finite_code
 from .contact_error import ExpectedContacts, contact_errors, since_return
 from .correction import correct_step_end
 from .lanes import Lane, Search
@@ -117,12 +117,13 @@ def decide(
     after, h, search, clocks = tried.state, tried.h, lane.search, lane.clocks
     each = functools.partial(clocks.of_contacts, rows.tree)
     contacts = clocks.under_way(rows.tree, contacts, h, lane.fresh)
-    finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
+    code = _code_of(lane, tried)
+    finite = code == OK
     none = Search.new(h, search.correction, search.window)
     trees = trees_of(model.topology)
     u = relative_velocity(rows, to_blocks(trees, after.v))
     if rules.time_control == "fixed":
-        return Verdict(finite, none, _code(finite), u.z)
+        return Verdict(finite, none, code, u.z)
     u_n = u.z
     on_the_way = (after.v - lane.ready.state.v) / clocks.of_dofs(model.topology, h)
     a_n = relative_velocity(rows.still, to_blocks(trees, on_the_way)).z
@@ -201,13 +202,19 @@ def decide(
     if search.window is not None:  # windows may have left an overlap at the start of a run
         deeper = deeper & ~search.window.open & ~(lane.fresh & (deepest > -LEFT * model.rest_speed))
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
-    sound = finite if tried.loop_drift is None else finite | rough  # if loops diverge, a shorter step is tried
-    code = jnp.where(deeper, TOUCH_UNFINISHED, _code(sound))
+    if tried.loop_drift is not None:  # if loops diverge, a shorter step is tried
+        code = jnp.where(rough, OK, code)
+    code = jnp.where(deeper, TOUCH_UNFINISHED, code)
     return Verdict(accepted, search, code, u_n, errors.partner)
 
 
-def _code(fine: Array) -> Array:
-    return jnp.where(fine, OK, NOT_FINITE).astype(jnp.int32)
+def _code_of(lane: Lane, tried: Proposal) -> Array:
+    """Return the code that stops a lane if no shorter step helps."""
+    code = finite_code(tried.state.q, tried.state.v)
+    if tried.loop_drift is None:
+        return code
+    apart = (tried.code == LOOPS_OPEN) & ~lane.fresh & (lane.search.correction.times == 0)
+    return jnp.where(apart, LOOPS_OPEN, code)
 
 
 def _check_passage(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
 from ..dynamics.aba import factorize
 from ..dynamics.bodies import inertias
@@ -21,21 +22,37 @@ from .evaluation import by_loop, errors, evaluate_loops, rates
 from .forward import couple
 
 ITERATIONS = 2  # of Newton's method; a step of order 4 leaves errors that one iteration brings to rounding
-ROUNDS = 8  # of ITERATIONS, from a state that is far from closed
+OPEN = {4: 1e-3, 8: 1e-6}  # [m, rad] by the bytes of a number: larger errors are no rounding
+LEAP = 10.0  # [m, rad] no step is corrected by more
+FAR = 32  # iterations from a state that is far from closed
+TURN = 0.5  # [rad] no link turns by more in one of these: Newton's method would leap from one closed state to another
 
 
 @jax.jit
 def project(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array, Array]:
     """q (..., nq) and v (..., nv) that satisfy the constraints at the time t (...)."""
+    return project_and_check(model, q, v, t)[:2]
+
+
+def project_and_check(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array, Array, Array]:
+    """Return q and v as `project` does, and whether the constraints stay open (*batch).
+
+    They do if an error above OPEN is not halved by the first iteration (near a state that satisfies the constraints,
+    errors are squared), or if an iteration leaps.
+    """
     batch = Forest.of(model, q=q, v=v).batch
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), batch)
 
-    def iteration(_: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
-        q, v = now
-        dq, dv = corrections(model, q, v, t)
-        return integrate_q(model, q, dq, 1.0), v + dv
+    def iteration(_: int, now: tuple[Array, ...]) -> tuple[Array, ...]:
+        q, v, error, _, leap = now
+        dq, dv, off = corrections(model, q, v, t)
+        leap = jnp.maximum(leap, stop_gradient(jnp.abs(dq).max(-1, initial=0)))
+        return integrate_q(model, q, dq, 1.0), v + dv, off, error, leap
 
-    return jax.lax.fori_loop(0, ITERATIONS, iteration, (q, v))
+    none = jnp.zeros(batch, q.dtype)
+    q, v, error, before, leap = jax.lax.fori_loop(0, ITERATIONS, iteration, (q, v, none, none, none))
+    closed = ((error <= OPEN[q.dtype.itemsize]) | (error <= 0.5 * before)) & (leap <= LEAP)
+    return q, v, jnp.isfinite(before) & ~closed
 
 
 def close_loops(model: Model, state: State) -> State:
@@ -47,12 +64,29 @@ def close_loops(model: Model, state: State) -> State:
     """
     if not model.topology.loops:
         return state
-    return State(*_closed_far(model, state.q, state.v, state.t), state.t)
+    return State(*_close_from_afar(model, state.q, state.v, state.t), state.t)
 
 
 @native_jit
-def _closed_far(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
-    return jax.lax.fori_loop(0, ROUNDS, lambda _, now: project(model, *now, t), (q, v))
+def _close_from_afar(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    return jax.lax.fori_loop(0, FAR, lambda _, now: closer(model, *now, t), (q, v))
+
+
+@native_jit  # XLA takes ten times as long for a robot
+def closer(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    """Return q and v after one iteration from a state that may be far from closed; it turns no link by more than TURN,
+    so that FAR of them lead to the closed state next to it."""
+    dq, dv, _ = corrections(model, q, v, t)
+    share = TURN / jnp.maximum(stop_gradient(_most_turned(model, q, dq)), TURN)
+    return integrate_q(model, q, dq * share[..., None], 1.0), v + dv
+
+
+def _most_turned(model: Model, q: Array, dq: Array) -> Array:
+    """Return the largest angle (*batch) by which a displacement (*batch, nv) turns a link [rad]."""
+    forest = Forest.of(model, q=q, v=dq)
+    turns = propagate_velocities(forest, propagate_poses(forest, model, q), dq)
+    w = forest.by_link([x.V for x in turns]).w
+    return jnp.sqrt(w.dot(w).max(0))
 
 
 @native_jit
@@ -66,8 +100,9 @@ def loop_errors(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Arra
     )[order]
 
 
-def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
-    """The displacement and the velocity change (*batch, nv) that remove the errors to first order."""
+def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array, Array]:
+    """The displacement and the velocity change (*batch, nv) that remove the errors to first order, and the largest
+    error of a coordinate (*batch) [m, rad]."""
     forest = Forest.of(model, q=q, v=v)
     poses = propagate_poses(forest, model, q)
     loops = evaluate_loops(forest, model, poses)
@@ -75,4 +110,5 @@ def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Arra
     coupling = couple(forest, model, poses, factors, loops)
     off = errors(forest, model, loops, q, t), rates(forest, model, loops, propagate_velocities(forest, poses, v), v, t)
     wrong = coupling.solve(jnp.stack(off, 1))
-    return coupling.response(-wrong[:, 0]), coupling.response(-wrong[:, 1])
+    largest = stop_gradient(jnp.abs(off[0]).max(0, initial=0))
+    return coupling.response(-wrong[:, 0]), coupling.response(-wrong[:, 1]), largest

@@ -8,18 +8,17 @@ import jax
 import numpy as np
 
 from ...collision.poses import Array
-from ...engine.loops.evaluation import row_loops
-from ...engine.loops.projection import loop_errors, project
+from ...engine.loops.evaluation import dof_coordinates, row_loops
+from ...engine.loops.projection import FAR, closer, loop_errors
 from ...engine.model import Model
-from ...engine.native.surface import native_jit
 from ...engine.state import State
 from ..spec import LoopSpec, SceneSpec
 from . import check
 from .loop_frames import SHAPES
 from .loop_reader import LoopReader
 
-ASSEMBLY = 10  # rounds of projection, two of Newton's iterations each
 CLOSED = {4: 1e-5, 8: 1e-11}  # [m, rad] by the bytes of a number
+BEYOND = 1e-4  # [rad, m] a limit may be passed by this: joints bounce off it
 
 
 def no_loops() -> dict[str, Array]:
@@ -54,33 +53,44 @@ def loop_label(spec: LoopSpec, number: int) -> str:
 
 def _assemble(scene: SceneSpec, model: Model, state: State) -> State:
     """q and v that satisfy the loops, by Newton's method from the given ones."""
-    q, v = state.q, state.v
-    for iteration in range(ASSEMBLY + 1):
-        error, rate = (np.abs(np.asarray(x, np.float64)) for x in loop_errors(model, q, v, state.t))
-        fastest = 1 + np.abs(np.asarray(v)).max(initial=0)
-        off = np.maximum(error, rate / fastest)
-        if (off <= CLOSED[q.dtype.itemsize]).all():
-            return State(q, v, state.t)
-        if iteration < ASSEMBLY:
-            q, v = _closer(model, q, v, state.t)
-    worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
-    loop = sorted(row_loops(model.topology))[worst]
-    spec, first = scene.loops[loop], loop_errors(model, state.q, state.v, state.t)[0]
-    where = loop_label(spec, loop)
-    if error[worst] <= CLOSED[q.dtype.itemsize]:
+    now, error, rate = state, np.zeros(0), np.zeros(0)
+    for _ in range(FAR + 1):
+        error, rate = (np.abs(np.asarray(x, np.float64)) for x in loop_errors(model, now.q, now.v, now.t))
+        fastest = 1 + np.abs(np.asarray(now.v)).max(initial=0)
+        if (np.maximum(error, rate / fastest) <= CLOSED[now.q.dtype.itemsize]).all():
+            _check_limits(scene, model, state, now.q)
+            return now
+        now = State(*closer(model, now.q, now.v, now.t), now.t)
+    first = np.abs(np.asarray(loop_errors(model, state.q, state.v, state.t)[0], np.float64))
+    loops, apart = np.array(sorted(row_loops(model.topology))), ~(error <= CLOSED[state.q.dtype.itemsize])
+    off = np.where(np.isin(loops, loops[apart]), first, -1) if apart.any() else rate
+    worst = int(loops[off.argmax()])
+    where, kind, rows = loop_label(scene.loops[worst], worst), type(scene.loops[worst].joint).__name__, loops == worst
+    if apart.any():
+        gap, left = (np.linalg.norm(x[rows]) for x in (first, error))
         check.reject(
-            where, "joint", spec.joint,
-            f"it must be able to move as it is told to: its ends part at {rate[worst]:.3g} m/s or rad/s, whatever the "
-            "joints do: correct v0 or the rates of what is driven, or start elsewhere",
+            where, "joint", kind,
+            f"the loop must close at the start: it is {gap:.3g} m or rad off, and moving the joints leaves {left:.3g}: "
+            "correct q0, the lengths or the frames, or leave the frame on link_b out",
         )  # fmt: skip
-    gap = abs(float(first[worst]))
     check.reject(
-        where, "joint", spec.joint,
-        f"the loop must close at the start: it is {gap:.3g} m or rad off, and moving the joints leaves "
-        f"{error[worst]:.3g}: correct q0, the lengths or the frames, or leave the frame on link_b out",
+        where, "joint", kind,
+        f"it must be able to move as it is told to: its ends part at {rate[rows].max():.3g} m/s or rad/s, whatever the "
+        "joints do: correct v0 or the rates of what is driven, or start elsewhere",
     )  # fmt: skip
 
 
-@native_jit  # XLA takes ten times as long for a robot
-def _closer(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return project(model, q, v, t)
+def _check_limits(scene: SceneSpec, model: Model, start: State, q: jax.Array) -> None:
+    """Reject coordinates (nq,) at which the loops close beyond the limits of joints."""
+    of_dof = np.array(dof_coordinates(model.topology))
+    own = np.where(of_dof < 0, 0, np.asarray(q, np.float64)[of_dof])
+    lower, upper = np.asarray(model.lower), np.asarray(model.upper)
+    beyond = (of_dof >= 0) & ((own < lower - BEYOND) | (own > upper + BEYOND))
+    if beyond.any():
+        dof = int(beyond.argmax())
+        link = int(np.searchsorted(model.topology.v_start, dof, "right")) - 1
+        check.reject(
+            f'link "{model.topology.names[link]}"', "q0", float(start.q[of_dof[dof]]),
+            f"the loops close at {own[dof]:.4g}, which must lie within the limits ({lower[dof]:g}, {upper[dof]:g}): "
+            "give q0 nearer to where they close, or widen the limits",
+        )  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.results import SimulationWarning
+from carom.engine.results import LOOPS_OPEN, SimulationError, SimulationWarning
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +53,39 @@ def test_its_derivatives_are_differences(four_bar):
 def test_a_scene_without_loops_stays(four_bar):
     model, state = carom.compile_scene(carom.load("pendulum"))
     assert carom.close_loops(model, state) is state
+
+
+R, ROD = 0.1, 0.3  # crank and connecting rod [m]
+
+
+def slider_crank(rate, x0, ball):
+    """A slider crank whose slider is driven at this rate [m/s] from x0 [m], with or without something that falls."""
+    b, axis = carom.SceneBuilder(gravity=(0, 0, 0)), (0, -1, 0)
+    turn = np.arccos((R * R + x0 * x0 - ROD * ROD) / (2 * R * x0))
+    back = np.arctan2(-R * np.sin(turn), x0 - R * np.cos(turn)) - turn
+    inertia = {"mass": 1.0, "inertia": (0.01, 0.01, 0.01)}
+    b.add_link("crank", joint=carom.Revolute(axis), com=(0, 0, 0), q0=turn, **inertia)
+    b.add_link("rod", "crank", joint=carom.Revolute(axis), position=(R, 0, 0), com=(0.15, 0, 0), q0=back, **inertia)
+    b.add_link("slider", joint=carom.Prismatic((1, 0, 0)), com=(0, 0, 0), q0=x0, **inertia)
+    b.add_loop("rod", (ROD, 0, 0), "slider", (0, 0, 0), joint=carom.Revolute(axis))
+    b.add_loop("slider", joint=carom.Driven(rate=rate, start=x0))
+    if ball:
+        b.add_body("ball", [carom.Sphere(0.1)], position=(0, 3, 0.1), mass=1.0)
+        b.add_plane()
+    return carom.compile_scene(b, dtype="float64")
+
+
+@pytest.mark.parametrize("ball", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["free", "contacts"])
+@pytest.mark.parametrize(("rate", "x0", "end"), [(0.5, 0.35, R + ROD), (-0.5, 0.25, ROD - R), (3.0, 0.35, R + ROD)])
+def test_a_mechanism_that_is_driven_beyond_its_reach_stops_there(ball, rate, x0, end):
+    model, state = slider_crank(rate, x0, ball)
+    seconds = (end - x0) / rate
+    run = carom.rollout(model, state, duration=2 * seconds, frame_dt=seconds / 20, throw=False)
+    assert run.code == LOOPS_OPEN
+    well = np.isfinite(run.q).all(-1)
+    assert 19 <= well.sum() <= 21  # up to the dead centre, and no further
+    np.testing.assert_allclose(run.q[well, 2], x0 + rate * run.t[well], atol=1e-9)
+    errors = jax.vmap(lambda q, v, t: carom.closed(model, q, v, t).error)(run.q[well], run.v[well], run.t[well])
+    assert float(jnp.abs(errors).max()) < 1e-4  # at the end the mechanism is singular: Newton's method is slow
+    with pytest.raises(SimulationError, match="LOOPS_OPEN: the loops could not be closed"):
+        carom.step(model, carom.State(run.q[well][-1], run.v[well][-1], run.t[well][-1]), dt=seconds)

@@ -22,11 +22,12 @@ from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.compaction import map_to_last
 from ..engine.dynamics.kinematics import propagate_poses
-from ..engine.dynamics.trees import Trees, dof_motions, trees_of
+from ..engine.dynamics.trees import Trees, dof_motions, to_blocks, trees_of
 from ..engine.forest import Forest
 from ..engine.loops.forward import exact
 from ..engine.loops.impulse import inverse_inertias
 from ..engine.model import Model
+from ..engine.results import BLOCKED, OK, gravest
 from .contacts import Contacts
 from .gather_scatter import gather, segment_sum
 
@@ -101,17 +102,23 @@ def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], conta
     return ContactJacobian(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
 
 
-def drop_immovable(model: Model, contacts: Contacts, rows: ContactJacobian) -> Contacts:
+def drop_immovable(model: Model, contacts: Contacts, rows: ContactJacobian, v: Array | None = None) -> Contacts:
     """Deactivate contacts that no impulse can move along the normal, up to rounding.
 
     These are two links of one tree whose joints fix the gap between them (a wheel that overlaps the chassis that steers
     it), and bodies that loops hold.
+    v: (*batch, nv) velocities; if such a contact overlaps and closes with them, the code is BLOCKED.
     """
     K, eps = rows.K, jnp.finfo(rows.K.zz.dtype).eps
     rounding = UNMOVED_BY_LOOPS * eps if exact(model.topology) else UNMOVED * eps**2
     least = rounding * (K.xx + K.yy)
     immovable = ~contacts.is_limit & (K.zz <= least) & jnp.isfinite(least)  # NaN in K must stay visible
-    return contacts._replace(active=contacts.active & ~immovable)
+    kept = contacts._replace(active=contacts.active & ~immovable)
+    if v is None or not exact(model.topology):
+        return kept
+    u_n = relative_velocity(rows, to_blocks(trees_of(model.topology), v), every=True).z
+    blocked = contacts.active & immovable & (contacts.gap < -model.gap_band) & (u_n < -model.rest_speed)
+    return kept._replace(code=gravest(kept.code, jnp.where(blocked.any(0), BLOCKED, OK)))
 
 
 def inverse_mass_matrix(model: Model, q: Array) -> Array:

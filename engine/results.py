@@ -33,6 +33,7 @@ class Code(IntEnum):
     MOTORS_TOO_FEW = 110
     LOOPS_FORBID = 120
     LOOPS_OPEN = 125
+    BLOCKED = 127
     TICKS_CAPPED = 130
     CONTACTS_FULL = 140
     PAIRS_FULL = 150
@@ -50,7 +51,8 @@ LANES_NAMED = 8  # in a message
 # the members by their names alone, as kernels write them
 (
     OK, EVENTS_FULL, CHAIN_ROUGH, SOLVER_UNFINISHED, IMPACT_UNFINISHED, CHAIN_HELD, IMPACTS_CAPPED, ENERGY_GAINED,
-    TOUCH_UNFINISHED, MOTORS_TOO_FEW, LOOPS_FORBID, LOOPS_OPEN, TICKS_CAPPED, CONTACTS_FULL, PAIRS_FULL, NOT_FINITE,
+    TOUCH_UNFINISHED, MOTORS_TOO_FEW, LOOPS_FORBID, LOOPS_OPEN, BLOCKED, TICKS_CAPPED, CONTACTS_FULL, PAIRS_FULL,
+    NOT_FINITE,
 ) = Code  # fmt: skip
 
 MESSAGES = {
@@ -112,6 +114,11 @@ MESSAGES = {
         "the loops could not be closed, and the lane stopped there: a mechanism was moved to where its lengths do not "
         "reach, or on past a dead centre; drive it within its stroke, give a motor with an effort in place of Driven, "
         "or cut the loop; where a mechanism is only fast, lower max_dt"
+    ),
+    BLOCKED: (
+        "a link that is moved by Driven or by loops ran into what cannot give way, and the lane stopped there: a wall, "
+        "a limit of its joint, or a body that it presses against a wall; drive it where there is room, or use a motor "
+        "with an effort, which yields, in place of Driven"
     ),
     CHAIN_HELD: (
         "joints of a chain let go and caught again without end, at one instant or faster and faster, and were kept "

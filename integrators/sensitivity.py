@@ -159,7 +159,7 @@ def detect_and_determine(
         contacts = determine(model, q, near, max_contacts=room, limits=rules.limits, reach=soon, still=dofs)
         contacts = with_migration(model, q, drop_inner_corners(model, contacts))
         rows = jacobian_at(model, q, contacts)
-        return Detection(near, bounds, drop_immovable(model, contacts, rows), rows, look.reach)
+        return Detection(near, bounds, drop_immovable(model, contacts, rows, state.v), rows, look.reach)
 
 
 class StepEnd(NamedTuple):

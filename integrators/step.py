@@ -22,7 +22,7 @@ from ..contact.determine import in_envelope
 from ..contact.events import Impacts
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
-from ..engine.results import LEAST_GRAVE, gravest, no_room
+from ..engine.results import BLOCKED, LEAST_GRAVE, gravest, no_room
 from ..engine.state import State
 from .clock import Frames, advance_clock, clock_times, start_clock, start_island_clocks
 from .clock_assignment import assign_clocks
@@ -87,11 +87,12 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, end.tried, end.contacts, end.rows, expected, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
-        accepted = verdict.accepted & ~lane.done & ~full
+        blocked = ~lane.done & ~lane.fresh & (contacts.code == BLOCKED)
+        accepted = verdict.accepted & ~lane.done & ~full & ~blocked
         clock, t = advance_clock(lane.clock, lane.ready.state.t, step.h, frames, apart)
         new_frame = clock.frame > lane.clock.frame  # it does not depend on earlier ones
         island, wakes = (None, lane.done & False) if lane.island is None else wake_islands(lane.island, contacts, rows)
-    stopped = full | (~lane.done & (verdict.code >= LEAST_GRAVE))
+    stopped = full | blocked | (~lane.done & (verdict.code >= LEAST_GRAVE))
 
     def accept() -> tuple[Lane, Impacts, Impacts | None]:
         window_impacts = impacts_at_window_start(model, lane, step, accepted)

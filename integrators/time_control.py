@@ -32,8 +32,9 @@ from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
 from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.loops.forward import exact as exactly_held
 from ..engine.model import Model
-from ..engine.results import LOOPS_OPEN, OK, TOUCH_UNFINISHED, finite_code
+from ..engine.results import BLOCKED, LOOPS_OPEN, OK, TOUCH_UNFINISHED, finite_code
 from .contact_error import ExpectedContacts, contact_errors, since_return
 from .correction import correct_step_end
 from .lanes import Lane, Search
@@ -54,6 +55,7 @@ BRIEFEST = 1 / 4096  # part of the longest step: loops make no step shorter
 LEAST_STEP = 1e-6  # part of the longest step: a shorter step makes no progress
 STALLED = 100  # steps without progress in a row, after which contacts that close are stopped without bounce
 ANYWAY = 10  # further steps without progress, each accepted and at least twice as long as the one before
+BLOCKED_STEPS = 10  # steps without progress in a row, in which what closes is not stopped
 LEFT = 0.1  # [s] a resting contact that leaves an overlap in this time at the rest speed needs no window
 SURE = 0.9  # part of the step that uses up the clearance of a pair
 
@@ -169,6 +171,8 @@ def decide(
         sure = jnp.where(rough, jnp.minimum(sure, fine), sure)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
+    blocked = own & _is_blocked(model, lane, closes)
+    own = own & ~blocked
     accepted = clocks.of_all(own)
     deepest = clocks.least(rows.tree, jnp.where(contacts.active, contacts.gap, 0), 0)
     deeper = own & too_deep & (deepest < -ENVELOPE * model.gap_band)
@@ -204,6 +208,7 @@ def decide(
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
     if tried.loop_drift is not None:  # if loops diverge, a shorter step is tried
         code = jnp.where(rough, OK, code)
+    code = jnp.where(blocked, BLOCKED, code)
     code = jnp.where(deeper, TOUCH_UNFINISHED, code)
     return Verdict(accepted, search, code, u_n, errors.partner)
 
@@ -215,6 +220,17 @@ def _code_of(lane: Lane, tried: Proposal) -> Array:
         return code
     apart = (tried.code == LOOPS_OPEN) & ~lane.fresh & (lane.search.correction.times == 0)
     return jnp.where(apart, LOOPS_OPEN, code)
+
+
+def _is_blocked(model: Model, lane: Lane, closes: Array) -> Array:
+    """Return whether what loops hold presses against what cannot give way (*batch): contacts that closed at the start
+    of a short step were stopped there, and close at its end (`closes`) because the loops are held.
+    """
+    if not exactly_held(model.topology):
+        return jnp.zeros_like(lane.done)
+    before = lane.ready.contacts
+    closed = before.active & (lane.ready.u.z < -model.rest_speed) & (before.gap <= model.gap_band)
+    return (lane.search.short >= BLOCKED_STEPS) & closed.any(0) & closes.any(0)
 
 
 def _check_passage(

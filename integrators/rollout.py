@@ -161,7 +161,8 @@ def rollout(
     report: names of quantities to report for the time between frames, one or several; others are not computed.
         "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and force of its
         contacts, world axes; "pair_forces", "pair_impulses" (frames, pairs, 3): force of each pair of shapes on the
-        first; "joint_forces", "joint_impulses" (frames, links, 6): wrench of each joint on its link. Forces [N, N m]
+        first; "joint_forces", "joint_impulses" (frames, links, 6): wrench of each joint on its link; "loop_forces",
+        "loop_impulses" (frames, loops, 6): of each loop on its link_a, as `carom.loop_wrenches` has it. Forces [N, N m]
         are means of the smooth forces over the time between frames, impulses [N s, N m s] sums over the impacts in it.
         "sensors": name -> (frames, ...) of the scene's sensors, see `SceneBuilder.add_sensor`.
     reverse: prepare for derivatives in reverse mode (`jax.grad`); forward mode does not need it. The run is then a loop

@@ -10,6 +10,7 @@ from jax import Array
 from ..algebra.fence import fence
 from ..algebra.safe import safe_div
 from ..algebra.spatial import Force, Motion
+from ..algebra.vec3 import Vec3
 from ..dynamics.kinematics import LinkPoses, fk, propagate_poses, propagate_velocities
 from ..dynamics.passive import motor_forces, passive_forces
 from ..dynamics.trees import dof_motions
@@ -23,6 +24,8 @@ from .active_forces import active_multipliers, full, loop_forces, wrenches_of
 from .evaluation import STILL, LoopGroup, by_loop, evaluate_loops, groups_of, of_links, row_loops
 from .forward import constrained, exact
 from .kinds import RELATIONS
+
+NO_FORCE = Force(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0))
 
 
 @jax.jit
@@ -40,24 +43,33 @@ def loop_wrenches(
     here: contacts act by impulses, in steps.
     If loops are redundant, their forces are not determined: these are the smallest of all solutions.
     """
-    q, v, topology = state.q, state.v, model.topology
+    q, v = state.q, state.v
+    t = jnp.broadcast_to(jnp.asarray(state.t, q.dtype), Forest.of(model, q=q, v=v).batch)
+    force = _multipliers(model, q, v, t, control, 0.0 if forces is None else forces)
+    return wrenches_by_loop(model, q, v, t, force, True)
+
+
+def wrenches_by_loop(model: Model, q: Array, v: Array, t: Array, force: Array, acting: bool) -> Array:
+    """Wrenches (*batch, nk, 6) of each loop, in the form of `loop_wrenches`.
+
+    force: (m, *batch) multipliers, rows as in `evaluation.py`.
+    acting: whether springs, limits and penalties act too.
+    """
+    topology = model.topology
     forest = Forest.of(model, q=q, v=v)
-    t = jnp.broadcast_to(jnp.asarray(state.t, q.dtype), forest.batch)
     poses = propagate_poses(forest, model, q)
     velocities = forest.by_link([x.V for x in propagate_velocities(forest, poses, v)])
-    force = _multipliers(model, q, v, t, control, 0.0 if forces is None else forces)
     parts = [jnp.zeros((0, 6, *forest.batch), forest.dtype)]
     for group, loop_rows in zip(groups_of(topology), evaluate_loops(forest, model, poses), strict=True):
         sizes = _sizes(topology, force, group)
         if group.kind in RELATIONS:
             wrench = _along_joint(forest, poses, group, sizes[0])
         else:
-            V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
-            row_forces = [
-                *zip(loop_rows.rows, sizes, strict=False),
-                *active_multipliers(forest, model, group, loop_rows, V, t),
-            ]
-            wrench = wrenches_of(row_forces, loop_rows.origins)[0]
+            row_forces = [*zip(loop_rows.rows, sizes, strict=False)]
+            if acting:
+                V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
+                row_forces += active_multipliers(forest, model, group, loop_rows, V, t)
+            wrench = wrenches_of(row_forces, loop_rows.origins)[0] if row_forces else NO_FORCE
         rows = [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in (*wrench.n.xyz, *wrench.f.xyz)]
         parts.append(jnp.stack(rows, 1))
     order = np.argsort([k for group in groups_of(topology) for k in group.loops])

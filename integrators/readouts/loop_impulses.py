@@ -6,6 +6,8 @@ of the masses, together with all others that acted; for redundant loops, the sma
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -13,16 +15,30 @@ from ...contact.grips import lock_dofs
 from ...contact.impulses import ContactImpulses
 from ...engine.dynamics import wrenches
 from ...engine.loops.forward import multipliers
-from ...engine.loops.wrenches import loop_wrenches_on_links
+from ...engine.loops.wrenches import loop_wrenches_on_links, wrenches_by_loop
 from ...engine.model import Model
 from ...engine.state import State
 from ..motion.forces import Drive, column, joint_forces
 
 
+class LoopImpulses(NamedTuple):
+    """Impulses of loops, world axes [N m s, N s].
+
+    links: (*batch, nl, 6) on each link: moment about its origin, and impulse; without gears and drives of joints.
+    loops: (*batch, nk, 6) of each loop on its link a, in the form of `carom.loop_wrenches`.
+    """
+
+    links: Array | float
+    loops: Array | float
+
+
+NO_LOOPS = LoopImpulses(0.0, 0.0)
+
+
 def over_step(
     model: Model, midway: State, dv: Array, h: Array, drive: Drive, others: Array, locked: Array | None
-) -> Array:
-    """Return impulses (*batch, nl, 6) of a step: moment about each link's origin and impulse, world axes [N m s, N s].
+) -> LoopImpulses:
+    """Return the impulses of a step.
 
     midway: the state in the middle of the step.
     dv: (*batch, nv) change of velocity.
@@ -34,14 +50,16 @@ def over_step(
     tau = joint_forces(model, midway, drive.motors) + others / part
     held = model if locked is None else lock_dofs(model, locked)
     force = multipliers(held, midway.q, midway.v, dv / part, tau)
-    return loop_wrenches_on_links(model, midway.q, midway.v, midway.t, force, True) * h[..., None, None]
+    given = model, midway.q, midway.v, midway.t, force, True
+    return LoopImpulses(*(x * h[..., None, None] for x in (loop_wrenches_on_links(*given), wrenches_by_loop(*given))))
 
 
-def at_jump(model: Model, q: Array, dv: Array, impulses: ContactImpulses) -> Array:
-    """Return impulses (*batch, nl, 6) at an instant, see `over_step`.  model: without gravity.  dv: velocity change."""
+def at_jump(model: Model, q: Array, dv: Array, impulses: ContactImpulses) -> LoopImpulses:
+    """Return the impulses at an instant, see `over_step`.  model: without gravity.  dv: velocity change."""
     still, t = jnp.zeros_like(dv), jnp.zeros(dv.shape[:-1], dv.dtype)
     force = multipliers(model, q, still, dv, along_joints(model, q, impulses))
-    return loop_wrenches_on_links(model, q, still, t, force, False)
+    given = model, q, still, t, force, False
+    return LoopImpulses(loop_wrenches_on_links(*given), wrenches_by_loop(*given))
 
 
 def along_joints(model: Model, q: Array, impulses: ContactImpulses) -> Array:

@@ -41,6 +41,10 @@ def _pairs(topology: Topology) -> tuple[int, ...]:
     return len(topology.pairs), 3
 
 
+def _loops(topology: Topology) -> tuple[int, ...]:
+    return len(topology.loops), 6
+
+
 def lanes_first(x: Array) -> Array:
     """Return x (n, k, *batch) as (*batch, n, k)."""
     return jnp.moveaxis(x, (0, 1), (-2, -1))
@@ -56,7 +60,7 @@ def joint_forces(model: Model, step: StepSummary) -> Array:
     h = step.h[..., None]
     moves = h > 0
     part = jnp.where(moves, h, 1)
-    others = (lanes_first(step.rest.links) + step.loops) / part[..., None]
+    others = (lanes_first(step.rest.links) + step.loops.links) / part[..., None]
     wrench = joint_wrenches(model, step.q, step.v, (step.ended - step.began) / part, others)
     return jnp.where(moves[..., None], wrench * h[..., None], 0)
 
@@ -67,11 +71,17 @@ def joint_impulse(model: Model, jump: VelocityJump) -> Array:
     It is the impulse that links beyond it need for their jump, less those of contacts and loops.
     """
     still = jnp.zeros_like(jump.dv)
-    return joint_wrenches(weightless(model), jump.q, still, jump.dv, lanes_first(jump.impulses.links) + jump.loops)
+    return joint_wrenches(
+        weightless(model), jump.q, still, jump.dv, lanes_first(jump.impulses.links) + jump.loops.links
+    )
 
 
 def _joint_impulses(model: Model, step: StepSummary) -> Array:
     return functools.reduce(jnp.add, [joint_impulse(model, jump) for jump in step.jumps])
+
+
+def _loop_impulses(_: Model, step: StepSummary) -> Array:
+    return functools.reduce(jnp.add, [jnp.asarray(jump.loops.loops) for jump in step.jumps])
 
 
 QUANTITIES = {
@@ -81,4 +91,6 @@ QUANTITIES = {
     "pair_impulses": Quantity(_pairs, lambda _, step: lanes_first(_sum_jumps(step).pairs), False),
     "joint_forces": Quantity(_links, joint_forces, True),
     "joint_impulses": Quantity(_links, _joint_impulses, False),
+    "loop_forces": Quantity(_loops, lambda _, step: jnp.asarray(step.loops.loops), True),
+    "loop_impulses": Quantity(_loops, _loop_impulses, False),
 }

@@ -53,8 +53,10 @@ def check_names(report: str | Sequence[str], topology: Topology) -> tuple[str, .
     for name in names:
         if name not in known:
             near = get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise ValueError(f"report has {name!r}, which is no quantity: {hint}")
+            hint = f"did you mean {near[0]!r}? There are " if near else "there are "
+            raise ValueError(f"report has {name!r}, which is no quantity: {hint}{', '.join(known)}")
+    if not topology.loops and (name := next((x for x in names if x.startswith("loop_")), None)):
+        raise ValueError(f"report has {name!r}, and the scene has no loops: leave it out")
     if "sensors" in names and not topology.sensors:
         raise ValueError('report has "sensors", and the scene has none: give it some, as SceneBuilder.add_sensor does')
     return names

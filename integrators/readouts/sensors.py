@@ -58,7 +58,7 @@ def of_step(model: Model, step: StepSummary) -> Array:
         h = step.h[..., None]
         part = jnp.where(h > 0, h, 1)
         tau = rnea(model, step.q, step.v, (step.ended - step.began) / part) * h
-        efforts = tau - wrenches.joint_forces(model, step.q, lanes_first(step.rest.links) + step.loops)
+        efforts = tau - wrenches.joint_forces(model, step.q, lanes_first(step.rest.links) + step.loops.links)
     return _columns(model, step.q, felt, wrench, efforts, step.rest)
 
 
@@ -76,7 +76,7 @@ def _of_jump(model: Model, jump: VelocityJump) -> Array:
         wrench = joint_impulse(model, jump)
     if "joint_effort" in kinds:
         tau = rnea(weightless(model), jump.q, jnp.zeros_like(jump.dv), jump.dv)
-        efforts = tau - wrenches.joint_forces(model, jump.q, lanes_first(jump.impulses.links) + jump.loops)
+        efforts = tau - wrenches.joint_forces(model, jump.q, lanes_first(jump.impulses.links) + jump.loops.links)
     return _columns(model, jump.q, felt, wrench, efforts, jump.impulses)
 
 

@@ -18,7 +18,7 @@ from ...engine.state import State
 from ..lanes import Lane
 from ..proposal import Proposal
 from ..step import TickResult
-from .loop_impulses import along_joints, at_jump, over_step
+from .loop_impulses import NO_LOOPS, LoopImpulses, along_joints, at_jump, over_step
 
 
 class VelocityJump(NamedTuple):
@@ -27,13 +27,13 @@ class VelocityJump(NamedTuple):
     q: (*batch, nq) coordinates.
     dv: (*batch, nv) change of velocity.
     impulses: impulses of the contacts.
-    loops: (*batch, nl, 6) impulses of loops on links, see `loop_impulses.py`; 0 if there are none.
+    loops: impulses of loops; 0 if there are none.
     """
 
     q: Array
     dv: Array
     impulses: ContactImpulses
-    loops: Array | float = 0.0
+    loops: LoopImpulses = NO_LOOPS
 
 
 class StepSummary(NamedTuple):
@@ -46,7 +46,7 @@ class StepSummary(NamedTuple):
     v: (*batch, nv) velocities midway.
     rest: impulses of resting contacts.
     jumps: instants of impacts.
-    loops: (*batch, nl, 6) impulses of loops on links, see `loop_impulses.py`; 0 if there are none.
+    loops: impulses of loops; 0 if there are none.
     """
 
     h: Array
@@ -58,7 +58,7 @@ class StepSummary(NamedTuple):
     v: Array
     rest: ContactImpulses
     jumps: tuple[VelocityJump, ...]
-    loops: Array | float = 0.0
+    loops: LoopImpulses = NO_LOOPS
 
 
 def summarize_step(model: Model, lane: Lane, ticked: TickResult) -> StepSummary:

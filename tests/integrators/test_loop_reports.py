@@ -74,3 +74,32 @@ def test_free_links_are_moved_by_loops_and_contacts_alone(coordinates: str) -> N
     left = report("C", 1e-3, coordinates=coordinates)
     assert np.abs(left["joint_forces"]).max() < 1e-3 * 40
     assert np.abs(left["joint_impulses"]).max() < 1e-6 * 2
+
+
+def test_what_drives_a_slider_crank_and_what_its_pin_bears() -> None:
+    """By the balance of energy and of momentum, from frame to frame: the drive's moment does the work that changes the
+    kinetic energy, and the pin alone pushes the slider along its guide."""
+    r, rod, rate, mass = 0.1, 0.3, 10.0, 2.0
+    b, axis = carom.SceneBuilder(gravity=(0, 0, 0)), (0, -1, 0)
+    turn = 0.3
+    back = -np.arcsin(r * np.sin(turn) / rod) - turn
+    inertia = (0.01, 0.01, 0.01)
+    b.add_link("crank", joint=carom.Revolute(axis), mass=1.0, com=(0, 0, 0), inertia=inertia, q0=turn, v0=rate)
+    b.add_link("rod", "crank", joint=carom.Revolute(axis), position=(r, 0, 0), mass=1.0, com=(rod / 2, 0, 0),
+               inertia=inertia, q0=back)  # fmt: skip
+    b.add_link("slider", joint=carom.Prismatic((1, 0, 0)), mass=mass, com=(0, 0, 0), inertia=inertia, q0=0.39)
+    b.add_loop("rod", (rod, 0, 0), "slider", (0, 0, 0), joint=carom.Cylindrical(axis), name="pin")
+    b.add_loop("crank", joint=carom.Driven(rate=rate, start=turn), name="drive")
+    model, state = carom.compile_scene(b, dtype="float64")
+    run = carom.rollout(model, state, duration=0.5, frame_dt=DT, max_dt=1e-3, report=("loop_forces", "loop_impulses"))
+    forces, v = run.report["loop_forces"][1:], np.asarray(run.v)
+    assert forces.shape == (25, 2, 6)
+    kinetic = [float(carom.energy(model, carom.State(*x)).kinetic) for x in zip(run.q, run.v, run.t, strict=True)]
+    moment = np.diff(kinetic) / (rate * DT)
+    assert np.abs(moment).max() > 1  # N m
+    np.testing.assert_allclose(forces[:, 1, 1], -moment, rtol=0, atol=1e-4 * np.abs(moment).max())
+    push = mass * np.diff(v[:, 2]) / DT
+    np.testing.assert_allclose(forces[:, 0, 3], -push, rtol=0, atol=1e-4 * np.abs(push).max())
+    assert not np.asarray(run.report["loop_impulses"]).any()
+    with pytest.raises(ValueError, match="report has 'loop_forces', and the scene has no loops"):
+        carom.rollout(*carom.compile_scene(carom.load("bouncing_ball")), duration=0.1, report="loop_forces")

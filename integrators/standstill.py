@@ -17,6 +17,8 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.loops.forward import exact as exactly_held
+from ..engine.loops.projection import OPEN
 from ..engine.model import Model
 from ..engine.state import State
 
@@ -47,6 +49,9 @@ def zero_faint_velocities(
 
     ends = (largest(spread) > 0) & (largest(v) < limit)
     stays = ends & (largest(before.v) < limit)
+    if exactly_held(topology):  # loops that were open are closed by a shift without a velocity
+        moved = (jnp.abs(q - before.q) > OPEN[q.dtype.itemsize])[..., None]
+        stays = stays & ~(moved & (coordinate[:, None] == np.arange(trees.n + 1))).any(-2)
     ends, stays = stop_gradient((ends, stays))
     v = jnp.where(ends[..., dof], v - stop_gradient(v), v)
     q = jnp.where(stays[..., coordinate], stop_gradient(before.q) + (q - stop_gradient(q)), q)

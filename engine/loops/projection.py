@@ -6,8 +6,11 @@ v <- v - M^-1 A^T W^+ (A v + dG/dt)          the effect of an impulse of the con
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
@@ -15,17 +18,20 @@ from ..dynamics.aba import factorize
 from ..dynamics.bodies import inertias
 from ..dynamics.kinematics import integrate_q, propagate_poses, propagate_velocities
 from ..forest import Forest
+from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import native_jit
 from ..state import State
+from ..topology import Topology
 from .evaluation import by_loop, errors, evaluate_loops, rates
 from .forward import couple
 
 ITERATIONS = 2  # of Newton's method; a step of order 4 leaves errors that one iteration brings to rounding
 OPEN = {4: 1e-3, 8: 1e-6}  # [m, rad] by the bytes of a number: larger errors are no rounding
-LEAP = 10.0  # [m, rad] no step is corrected by more
+LEAP = 3.0  # [rad] no joint is turned by more to close its loops after a step
+CLOSER = 0.9  # ratio of errors before and after an iteration, if loops that are far from closed are closing
 FAR = 32  # iterations from a state that is far from closed
-TURN = 0.5  # [rad] no link turns by more in one of these: Newton's method would leap from one closed state to another
+TURN = 0.5  # [rad] no joint turns by more in one of these: Newton's method would leap from one closed state to another
 
 
 @jax.jit
@@ -37,7 +43,7 @@ def project(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array, 
 def project_and_check(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array, Array, Array]:
     """Return q and v as `project` does, and whether the constraints stay open (*batch).
 
-    They do if an error above OPEN is not halved by the first iteration (near a state that satisfies the constraints,
+    They do if the first iteration does not reduce an error above OPEN (near a state that satisfies the constraints,
     errors are squared), or if an iteration leaps.
     """
     batch = Forest.of(model, q=q, v=v).batch
@@ -46,12 +52,12 @@ def project_and_check(model: Model, q: Array, v: Array, t: Array | float) -> tup
     def iteration(_: int, now: tuple[Array, ...]) -> tuple[Array, ...]:
         q, v, error, _, leap = now
         dq, dv, off = corrections(model, q, v, t)
-        leap = jnp.maximum(leap, stop_gradient(jnp.abs(dq).max(-1, initial=0)))
+        leap = jnp.maximum(leap, _most_turned(model.topology, dq))
         return integrate_q(model, q, dq, 1.0), v + dv, off, error, leap
 
     none = jnp.zeros(batch, q.dtype)
     q, v, error, before, leap = jax.lax.fori_loop(0, ITERATIONS, iteration, (q, v, none, none, none))
-    closed = ((error <= OPEN[q.dtype.itemsize]) | (error <= 0.5 * before)) & (leap <= LEAP)
+    closed = ((error <= OPEN[q.dtype.itemsize]) | (error <= CLOSER * before)) & (leap <= LEAP)
     return q, v, jnp.isfinite(before) & ~closed
 
 
@@ -74,19 +80,23 @@ def _close_from_afar(model: Model, q: Array, v: Array, t: Array) -> tuple[Array,
 
 @native_jit  # XLA takes ten times as long for a robot
 def closer(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
-    """Return q and v after one iteration from a state that may be far from closed; it turns no link by more than TURN,
+    """Return q and v after one iteration from a state that may be far from closed; it turns no joint by more than TURN,
     so that FAR of them lead to the closed state next to it."""
     dq, dv, _ = corrections(model, q, v, t)
-    share = TURN / jnp.maximum(stop_gradient(_most_turned(model, q, dq)), TURN)
+    share = TURN / jnp.maximum(_most_turned(model.topology, dq), TURN)
     return integrate_q(model, q, dq * share[..., None], 1.0), v + dv
 
 
-def _most_turned(model: Model, q: Array, dq: Array) -> Array:
-    """Return the largest angle (*batch) by which a displacement (*batch, nv) turns a link [rad]."""
-    forest = Forest.of(model, q=q, v=dq)
-    turns = propagate_velocities(forest, propagate_poses(forest, model, q), dq)
-    w = forest.by_link([x.V for x in turns]).w
-    return jnp.sqrt(w.dot(w).max(0))
+def _most_turned(topology: Topology, dq: Array) -> Array:
+    """Return the largest angle (*batch) by which a displacement (*batch, nv) turns a joint [rad]."""
+    return jnp.abs(stop_gradient(dq[..., _angles(topology)])).max(-1, initial=0)
+
+
+@functools.cache
+def _angles(topology: Topology) -> np.ndarray:
+    """The degrees of freedom that are angles: those of a joint come before its others."""
+    each = [3 if joint in ("spherical", "floating") else JOINTS[joint].angles for joint in topology.joints]
+    return np.concatenate([start + np.arange(n) for start, n in zip(topology.v_start, each, strict=False)]).astype(int)
 
 
 @native_jit

@@ -89,3 +89,20 @@ def test_a_mechanism_that_is_driven_beyond_its_reach_stops_there(ball, rate, x0,
     assert float(jnp.abs(errors).max()) < 1e-4  # at the end the mechanism is singular: Newton's method is slow
     with pytest.raises(SimulationError, match="LOOPS_OPEN: the loops could not be closed"):
         carom.step(model, carom.State(run.q[well][-1], run.v[well][-1], run.t[well][-1]), dt=seconds)
+
+
+@pytest.mark.slow
+def test_open_loops_of_what_stands_on_the_floor_close():
+    """A ball between a rope and a bar to a box is put out of place: it stood still there, with loops open by 0.8 m."""
+    b, hook, box = carom.SceneBuilder(), np.array([0, 0, 3.0]), np.array([3, 0, 0.2])
+    b.add_plane()
+    b.add_body("ball", [carom.Sphere(0.1)], position=(0, 0, 2), mass=1.0)
+    b.add_body("box", [carom.Box((0.2, 0.2, 0.2))], position=tuple(box), mass=5.0)
+    b.add_loop("ball", (0, 0, 0), "world", tuple(hook), joint=carom.Distance(1.0))
+    b.add_loop("ball", (0, 0, 0), "box", (0, 0, 0), joint=carom.Distance(float(np.hypot(3, 1.8))))
+    model, state = carom.compile_scene(b, dtype="float64")
+    state = carom.State(state.q.at[:3].set(jnp.array([1.5, 0, 4])), state.v, state.t)
+    with pytest.warns(SimulationWarning, match="loops of the initial state are open by 0.8"):
+        run = carom.rollout(model, state, duration=0.2, frame_dt=0.1)
+    error = carom.closed(model, run.q[-1], run.v[-1], run.t[-1]).error
+    assert float(jnp.abs(error).max()) < 1e-9

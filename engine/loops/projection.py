@@ -50,7 +50,7 @@ def project_and_check(model: Model, q: Array, v: Array, t: Array | float) -> tup
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), batch)
 
     def iteration(_: int, now: tuple[Array, ...]) -> tuple[Array, ...]:
-        q, v, error, _, leap = now
+        q, v, error, _before, leap = now
         dq, dv, off = corrections(model, q, v, t)
         leap = jnp.maximum(leap, _most_turned(model.topology, dq))
         return integrate_q(model, q, dq, 1.0), v + dv, off, error, leap

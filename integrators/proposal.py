@@ -184,7 +184,7 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         closing = None if closing is None else jax.tree.map(lambda x: jnp.where(wild, 0, x), closing)
     loop_drift, code = None, solution.code
     if closing is not None:
-        loop_drift, code = closing.drift, gravest(code, closing.code)
+        loop_drift, code = closing.drift, gravest(code, jnp.where(lane.fresh, 0, closing.code))
     contacts_found = solution.impulse, resting, clocks.any(rows.tree, resting), part, code, stuck, stops
     residual = jnp.broadcast_to(solution.residual, code.shape).astype(h.dtype)
     contact_impulses, first = (

@@ -49,7 +49,7 @@ def step_and_close(
 ) -> tuple[State, Closing | None]:
     """Take one step of the scheme of this name, and close loops to rounding if they are held by projection.
 
-    None if nothing closes them.
+    Returns the state and what closing them took; None if nothing closes them.
     """
     after = SCHEMES[name](model, state, h, *acting)
     if not (exactly_held(model.topology) and model.topology.hold == "projection"):

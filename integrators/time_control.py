@@ -218,8 +218,7 @@ def _code_of(lane: Lane, tried: Proposal) -> Array:
     code = finite_code(tried.state.q, tried.state.v)
     if tried.loop_drift is None:
         return code
-    apart = (tried.code == LOOPS_OPEN) & ~lane.fresh & (lane.search.correction.times == 0)
-    return jnp.where(apart, LOOPS_OPEN, code)
+    return jnp.where((tried.code == LOOPS_OPEN) & (lane.search.correction.times == 0), LOOPS_OPEN, code)
 
 
 def _is_blocked(model: Model, lane: Lane, closes: Array) -> Array:

@@ -114,11 +114,12 @@ def behaviour(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> tuple[Array, Array]:
     return compute_once((closed, closed & (mu > 0) & (x * x + y * y <= (mu * n) ** 2)))
 
 
-def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], soft: Array) -> Linear:
-    """Linearize the law around p and u for contacts that behave as guessed, with a compliance soft * k (*batch).
+def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], soft: Array, soft_t: Array) -> Linear:
+    """Linearize the law around p and u for contacts that behave as guessed, with a compliance of soft k along n and
+    soft_t k across (*batch).
 
-    Closed: u + du + soft k (p' - p) = 0 along n; sticking: across too. The compliance resists the change p' - p, not
-    p', so its effect vanishes at the solution. It makes the impulses of redundant contacts unique.
+    Closed: u + du + soft k (p' - p) = 0 along n; sticking: across too, with soft_t. The compliance resists the change
+    p' - p, not p', so its effect vanishes at the solution. It makes the impulses of redundant contacts unique.
     Slipping: p_t' = mu p_n' d', with d' = z'/|z'| turning as z' does.
     """
     closed, stick = guess
@@ -131,16 +132,16 @@ def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], sof
     length = safe_sqrt(length2, moves, 1)
     dx, dy = (jnp.where(moves, s / length, 0) for s in (x, y))
     # d' turns by -(du across d) / (k |z|) (1 + ...), solved for p', which is on both sides
-    stiff = 1 / (soft * kt)
+    stiff, stiff_t = 1 / (soft * kt), 1 / (soft_t * kt)
     share = jnp.minimum(mu * jnp.maximum(p.z - u.z / kn, 0) / length, 1 - soft / 2)
     turning = jnp.where(moves, jnp.minimum(share / ((1 - share) * kt), stiff), 0)
     nn = jnp.where(closed, 1 / (soft * kn), 0)
     p_n = jnp.where(closed, p.z - u.z * nn, 0)
     across = u.y * dx - u.x * dy
-    tx = jnp.where(stick, p.x - u.x * stiff, turning * across * dy)
-    ty = jnp.where(stick, p.y - u.y * stiff, -turning * across * dx)
-    xx = jnp.where(stick, stiff, turning * dy * dy)
-    yy = jnp.where(stick, stiff, turning * dx * dx)
+    tx = jnp.where(stick, p.x - u.x * stiff_t, turning * across * dy)
+    ty = jnp.where(stick, p.y - u.y * stiff_t, -turning * across * dx)
+    xx = jnp.where(stick, stiff_t, turning * dy * dy)
+    yy = jnp.where(stick, stiff_t, turning * dx * dx)
     return Linear((tx, ty), p_n, (mu * dx, mu * dy), (xx, yy, -turning * dx * dy), nn)
 
 

@@ -26,9 +26,10 @@ from ..contact_jacobian import ContactJacobian, apply_impulses, relative_velocit
 from . import coulomb
 from .elimination import elimination_order, solve, transpose
 from .many import ActiveRows, system_matrix
+from .search import FRICTION_LAST
 
 ROUNDS = 6  # with 3, derivatives with friction had errors of up to some percent, other ones in reverse mode
-SOFT = {4: 3e-4, 8: 1e-6}  # by bytes per number
+SOFT = {4: 3e-4, 8: 1e-6}  # by bytes per number; normals have less, friction more (`search.FRICTION_LAST`)
 
 
 class ParameterChanges(NamedTuple):
@@ -58,7 +59,8 @@ def solution_derivative(
     load = p.z * K.zz
     closed = closed & (load > soft * load.max(0, initial=0))  # a redundant contact without load stays so
     stick = stick & closed
-    law = coulomb.linear(K, p, u, mu, (closed, stick), jnp.full(V.shape[2:], soft, V.dtype))
+    compliance = (jnp.full(V.shape[2:], soft * x, V.dtype) for x in (FRICTION_LAST**-0.5, FRICTION_LAST**0.5))
+    law = coulomb.linear(K, p, u, mu, (closed, stick), *compliance)
     square = p.x * p.x + p.y * p.y
     slips = closed & ~stick & (square > 0)
     size = safe_sqrt(square, slips, 1)

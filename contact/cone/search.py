@@ -6,8 +6,10 @@ Every iteration guesses from p and u how each contact behaves (`coulomb.py`) and
 a `System` solves this together with du = W (p' - p). W = J M^-1 J^T is singular if contacts are redundant: four corners
 of a face can share a load in many ways. The compliance in D regularizes it. It is proportional to the distance from
 the law and vanishes with it. It resists the change of p, so that an iteration leaves about soft K / (soft K + w) of the
-distance, with w an eigenvalue of W. With a light body under a heavy one, w is as small as the ratio of their masses: if
-the guess was right but much of the distance remains, the next iteration has less compliance.
+distance, with w an eigenvalue of W. Friction is resisted more than normal impulses, so that it takes no load that they
+can bear: else what pushes against the side of a box would hold a fifth of its weight. With a light body under a heavy
+one, w is as small as the ratio of their masses: if the guess was right but much of the distance remains, the next
+iteration has less compliance.
 
 The first guess is that all contacts stick, except those that separate quickly, and those that slide faster than
 friction is likely to stop (`solve.py`). This is usually right for resting contacts, and three to six iterations are
@@ -54,6 +56,7 @@ APART = 0.3  # part of the contact's scale: contacts that separate faster are op
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of relative distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # compliance of the first iteration, and the largest compliance
 STIFFEST = {4: 3e-4, 8: 1e-6}  # with less compliance, the rounding of the elimination is larger than its effect
+FRICTION_LAST = 300  # times the compliance along the normal: that across. What the law leaves open, normals carry
 EASE = 1e-2  # factor of the compliance for each iteration with a right guess whose distance falls slowly
 SLOWLY = 0.8  # an iteration that leaves more than this part of the distance is slow
 HARDEST = {4: 1e-6, 8: 1e-13}  # least compliance; below it only rounding would tell redundant contacts apart
@@ -257,7 +260,9 @@ def _start(system: System, p: Vec3, slides: Array, allowed: Accuracy) -> Iterati
 
 
 def _newton(system: System, now: Iteration) -> Vec3:
-    law = coulomb.linear(system.K, now.p, now.u, system.mu, now.guess, _softness(now))
+    soft = _softness(now)
+    soft_t = jnp.maximum(soft, jnp.minimum(FRICTION_LAST * soft, SOFTEST))
+    law = coulomb.linear(system.K, now.p, now.u, system.mu, now.guess, soft, soft_t)
     return system.newton(law, now.p)
 
 

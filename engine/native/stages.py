@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 
 # (program, stage, None) when a stage begins, (program, stage, seconds) when it has ended
 Watcher = Callable[[str, str, float | None], None]
 
+PATIENCE = 2.0  # [s] a person at a terminal is told of a stage that takes longer, once for each program
+
 _watchers: list[Watcher] = []
+_told: set[str] = set()
 
 
 @contextlib.contextmanager
@@ -27,6 +32,19 @@ def stage(program: str, name: str) -> Iterator[None]:
     started = time.perf_counter()
     for watcher in _watchers:
         watcher(program, name, None)
-    yield
+    timer = threading.Timer(PATIENCE, _tell, (program,))
+    timer.daemon = True
+    if not _watchers and sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
     for watcher in _watchers:
         watcher(program, name, time.perf_counter() - started)
+
+
+def _tell(program: str) -> None:
+    if program not in _told:
+        _told.add(program)
+        print(f"carom: compiling {program}, once for this kind of scene", file=sys.stderr)

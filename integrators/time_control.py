@@ -171,8 +171,9 @@ def decide(
         sure = jnp.where(rough, jnp.minimum(sure, fine), sure)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
-    blocked = own & _is_blocked(model, lane, closes)
-    own = own & ~blocked
+    if exactly_held(model.topology):  # such scenes have one clock
+        code = jnp.where(own & _is_blocked(model, lane, closes), BLOCKED, code)
+        own = own & (code != BLOCKED)
     accepted = clocks.of_all(own)
     deepest = clocks.least(rows.tree, jnp.where(contacts.active, contacts.gap, 0), 0)
     deeper = own & too_deep & (deepest < -ENVELOPE * model.gap_band)
@@ -207,8 +208,7 @@ def decide(
         deeper = deeper & ~search.window.open & ~(lane.fresh & (deepest > -LEFT * model.rest_speed))
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
     if tried.loop_drift is not None:  # if loops diverge, a shorter step is tried
-        code = jnp.where(rough, OK, code)
-    code = jnp.where(blocked, BLOCKED, code)
+        code = jnp.where(rough & (code != BLOCKED), OK, code)
     code = jnp.where(deeper, TOUCH_UNFINISHED, code)
     return Verdict(accepted, search, code, u_n, errors.partner)
 
@@ -225,8 +225,6 @@ def _is_blocked(model: Model, lane: Lane, closes: Array) -> Array:
     """Return whether what loops hold presses against what cannot give way (*batch): contacts that closed at the start
     of a short step were stopped there, and close at its end (`closes`) because the loops are held.
     """
-    if not exactly_held(model.topology):
-        return jnp.zeros_like(lane.done)
     before = lane.ready.contacts
     closed = before.active & (lane.ready.u.z < -model.rest_speed) & (before.gap <= model.gap_band)
     return (lane.search.short >= BLOCKED_STEPS) & closed.any(0) & closes.any(0)

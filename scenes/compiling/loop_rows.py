@@ -58,7 +58,7 @@ def _assemble(scene: SceneSpec, model: Model, state: State) -> State:
         error, rate = (np.abs(np.asarray(x, np.float64)) for x in loop_errors(model, now.q, now.v, now.t))
         fastest = 1 + np.abs(np.asarray(now.v)).max(initial=0)
         if (np.maximum(error, rate / fastest) <= CLOSED[now.q.dtype.itemsize]).all():
-            _check_limits(scene, model, state, now.q)
+            _check_limits(model, state, now.q)
             return now
         now = State(*closer(model, now.q, now.v, now.t), now.t)
     first = np.abs(np.asarray(loop_errors(model, state.q, state.v, state.t)[0], np.float64))
@@ -80,7 +80,7 @@ def _assemble(scene: SceneSpec, model: Model, state: State) -> State:
     )  # fmt: skip
 
 
-def _check_limits(scene: SceneSpec, model: Model, start: State, q: jax.Array) -> None:
+def _check_limits(model: Model, start: State, q: jax.Array) -> None:
     """Reject coordinates (nq,) at which the loops close beyond the limits of joints."""
     of_dof = np.array(dof_coordinates(model.topology))
     own = np.where(of_dof < 0, 0, np.asarray(q, np.float64)[of_dof])

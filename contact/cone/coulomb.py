@@ -114,12 +114,22 @@ def behaviour(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> tuple[Array, Array]:
     return compute_once((closed, closed & (mu > 0) & (x * x + y * y <= (mu * n) ** 2)))
 
 
-def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], soft: Array, soft_t: Array) -> Linear:
+def linear(
+    K: Sym3,
+    p: Vec3,
+    u: Vec3,
+    mu: Array,
+    guess: tuple[Array, Array],
+    soft: Array,
+    soft_t: Array,
+    center: Vec3,
+) -> Linear:
     """Linearize the law around p and u for contacts that behave as guessed, with a compliance of soft k along n and
     soft_t k across (*batch).
 
-    Closed: u + du + soft k (p' - p) = 0 along n; sticking: across too, with soft_t. The compliance resists the change
-    p' - p, not p', so its effect vanishes at the solution. It makes the impulses of redundant contacts unique.
+    Closed: u + du + soft k (p' - center) = 0 along n; sticking: across too, with soft_t. The compliance makes the
+    impulses of redundant contacts unique. With p as the center it resists the change p' - p, so its effect vanishes at
+    the solution.
     Slipping: p_t' = mu p_n' d', with d' = z'/|z'| turning as z' does.
     """
     closed, stick = guess
@@ -136,10 +146,10 @@ def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], sof
     share = jnp.minimum(mu * jnp.maximum(p.z - u.z / kn, 0) / length, 1 - soft / 2)
     turning = jnp.where(moves, jnp.minimum(share / ((1 - share) * kt), stiff), 0)
     nn = jnp.where(closed, 1 / (soft * kn), 0)
-    p_n = jnp.where(closed, p.z - u.z * nn, 0)
+    p_n = jnp.where(closed, center.z - u.z * nn, 0)
     across = u.y * dx - u.x * dy
-    tx = jnp.where(stick, p.x - u.x * stiff_t, turning * across * dy)
-    ty = jnp.where(stick, p.y - u.y * stiff_t, -turning * across * dx)
+    tx = jnp.where(stick, center.x - u.x * stiff_t, turning * across * dy)
+    ty = jnp.where(stick, center.y - u.y * stiff_t, -turning * across * dx)
     xx = jnp.where(stick, stiff_t, turning * dy * dy)
     yy = jnp.where(stick, stiff_t, turning * dx * dx)
     return Linear((tx, ty), p_n, (mu * dx, mu * dy), (xx, yy, -turning * dx * dy), nn)

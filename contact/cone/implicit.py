@@ -59,8 +59,8 @@ def solution_derivative(
     load = p.z * K.zz
     closed = closed & (load > soft * load.max(0, initial=0))  # a redundant contact without load stays so
     stick = stick & closed
-    compliance = (jnp.full(V.shape[2:], soft * x, V.dtype) for x in (FRICTION_LAST**-0.5, FRICTION_LAST**0.5))
-    law = coulomb.linear(K, p, u, mu, (closed, stick), *compliance)
+    along, across = (jnp.full(V.shape[2:], soft * x, V.dtype) for x in (FRICTION_LAST**-0.5, FRICTION_LAST**0.5))
+    law = coulomb.linear(K, p, u, mu, (closed, stick), along, across, p)
     square = p.x * p.x + p.y * p.y
     slips = closed & ~stick & (square > 0)
     size = safe_sqrt(square, slips, 1)

@@ -7,9 +7,10 @@ a `System` solves this together with du = W (p' - p). W = J M^-1 J^T is singular
 of a face can share a load in many ways. The compliance in D regularizes it. It is proportional to the distance from
 the law and vanishes with it. It resists the change of p, so that an iteration leaves about soft K / (soft K + w) of the
 distance, with w an eigenvalue of W. Friction is resisted more than normal impulses, so that it takes no load that they
-can bear: else what pushes against the side of a box would hold a fifth of its weight. With a light body under a heavy
-one, w is as small as the ratio of their masses: if the guess was right but much of the distance remains, the next
-iteration has less compliance.
+can bear: else what pushes against the side of a box would hold a fifth of its weight. In the first iterations, after a
+change of the guess, it is the distance from the first p that is resisted: redundant contacts keep nothing of a wrong
+guess. With a light body under a heavy one, w is as small as the ratio of their masses: if the guess was right but much
+of the distance remains, the next iteration has less compliance.
 
 The first guess is that all contacts stick, except those that separate quickly, and those that slide faster than
 friction is likely to stop (`solve.py`). This is usually right for resting contacts, and three to six iterations are
@@ -57,6 +58,7 @@ SOFTNESS = 0.003  # compliance, in units of K, for each unit of relative distanc
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # compliance of the first iteration, and the largest compliance
 STIFFEST = {4: 3e-4, 8: 1e-6}  # with less compliance, the rounding of the elimination is larger than its effect
 FRICTION_LAST = 300  # times the compliance along the normal: that across. What the law leaves open, normals carry
+FORGETS = 4  # iterations in which impulses of a guess that has changed are forgotten
 EASE = 1e-2  # factor of the compliance for each iteration with a right guess whose distance falls slowly
 SLOWLY = 0.8  # an iteration that leaves more than this part of the distance is slow
 HARDEST = {4: 1e-6, 8: 1e-13}  # least compliance; below it only rounding would tell redundant contacts apart
@@ -149,6 +151,7 @@ class Iteration(NamedTuple):
     ease: () a factor of the compliance.
     nearest: the best iteration, which is the result.
     sweeps: () bool, whether the next iteration consists of sweeps.
+    same: () bool, whether the guess is that of the last iteration.
     """
 
     number: Array
@@ -161,6 +164,7 @@ class Iteration(NamedTuple):
     ease: Array
     nearest: Nearest
     sweeps: Array
+    same: Array
 
 
 class Accuracy(NamedTuple):
@@ -217,7 +221,7 @@ def search(
 
     def iteration(now: Iteration) -> Iteration:
         sweeps = now.sweeps | (now.number % CIRCLE == CIRCLE - 1)
-        p = jax.lax.cond(sweeps, lambda: system.sweeps(now.p), lambda: _newton(system, now))
+        p = jax.lax.cond(sweeps, lambda: system.sweeps(now.p), lambda: _newton(system, now, start_p))
         return _judge(system, p, now, allowed)
 
     end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_iterations), iteration, start)
@@ -256,13 +260,15 @@ def _start(system: System, p: Vec3, slides: Array, allowed: Accuracy) -> Iterati
     guess, sweeps = (closed, stick & ~slides), jnp.array(False)
     nearest = Nearest(p, distance, far, jnp.int32(0))
     torn, ease = jnp.zeros_like(closed), jnp.ones_like(far)
-    return Iteration(jnp.int32(0), p, u, far, ~(far <= 0), guess, torn, ease, nearest, sweeps)
+    return Iteration(jnp.int32(0), p, u, far, ~(far <= 0), guess, torn, ease, nearest, sweeps, jnp.array(False))
 
 
-def _newton(system: System, now: Iteration) -> Vec3:
+def _newton(system: System, now: Iteration, start_p: Vec3) -> Vec3:
+    keeps = now.same | (now.number >= FORGETS)
+    center: Vec3 = jax.tree.map(lambda x, y: jnp.where(keeps, x, y), now.p, start_p)
     soft = _softness(now)
     soft_t = jnp.maximum(soft, jnp.minimum(FRICTION_LAST * soft, SOFTEST))
-    law = coulomb.linear(system.K, now.p, now.u, system.mu, now.guess, soft, soft_t)
+    law = coulomb.linear(system.K, now.p, now.u, system.mu, now.guess, soft, soft_t, center)
     return system.newton(law, now.p)
 
 
@@ -297,4 +303,4 @@ def _judge(system: System, p: Vec3, before: Iteration, allowed: Accuracy) -> Ite
         sweeps = (begins | sweeps) & (number < TRIES + BATCHES)
         best = nearest.p, nearest.distance.relative
         p, distance = jax.tree.map(lambda x, y: jnp.where(begins, x, y), best, (p, distance))  # sweeps need no u
-    return Iteration(number, p, u, distance, ~stops, moving, torn, ease, nearest, sweeps)
+    return Iteration(number, p, u, distance, ~stops, moving, torn, ease, nearest, sweeps, same)

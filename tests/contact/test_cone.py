@@ -100,6 +100,7 @@ def test_coulombs_law(dtype, tolerance):
     p, V, code = heaps_solved(dtype)
     assert np.isfinite(p).all()
     assert np.isfinite(V).all()
+    inexact = 0
     for k, s in enumerate(heaps()):
         mine = p[k, : s.C]
         np.testing.assert_array_equal(p[k, s.C :], 0)
@@ -108,9 +109,12 @@ def test_coulombs_law(dtype, tolerance):
         np.testing.assert_allclose(V[k, : len(s.V)], s.after(mine), atol=tolerance * size * 10)
         if code[k] == OK:
             u = (s.W @ mine.ravel() + s.b).reshape(-1, 3)
-            errors = oracle.law_error(s, mine, u)
-            # where turns gain no more, single precision takes the nearest one, a few LOOSE away at most
-            assert max(errors.values()) < max(tolerance, 3 * LOOSE[4] if "32" in str(dtype) else 0), (k, errors)
+            error = max(oracle.law_error(s, mine, u).values())
+            # where iterations gain no more, the nearest one is taken, a few LOOSE away at most
+            assert error < max(tolerance, 3 * LOOSE[np.dtype(dtype).itemsize]), (k, error)
+            inexact += error >= tolerance
+    if dtype == jnp.float64:
+        assert inexact <= 0.003 * len(heaps())  # seen: 7 of 6000 others
     # those that do not settle have contacts at which friction alone can press (mu K_nt > K_nn), and many
     assert (code != OK).mean() <= 0.005
 
@@ -305,7 +309,7 @@ def test_a_lane_is_what_it_is_alone(dtype, tolerance):
             mine = p[k, : s.C]
             worst[k] = max(oracle.law_error(s, mine, (s.W @ mine.ravel() + s.b).reshape(-1, 3)).values())
     assert (worst < tolerance).mean() > 0.98
-    assert worst.max() < max(tolerance, 3 * LOOSE[4] if "32" in str(dtype) else 0)  # as in `test_coulombs_law`
+    assert worst.max() < max(tolerance, 3 * LOOSE[np.dtype(dtype).itemsize])  # as in `test_coulombs_law`
 
 
 @pytest.mark.slow

@@ -35,8 +35,18 @@ def test_a_pushed_box_starts_where_coulomb_says(dtype):
     moved = np.asarray(run.q)[:, -1, 1] - 0.06
     assert (np.abs(moved[:3]) < 1e-6).all()
     assert moved[3] > 1e-4
-    on_box = np.asarray(run.report["pair_forces"])[
-        :, 1:
-    ]  # of the tip on the floor, on the box; of the box on the floor
+    # of the tip on the floor, on the box; of the box on the floor
+    on_box = np.asarray(run.report["pair_forces"])[:, 1:]
     assert (np.abs(on_box[:3, :, 1, 2] + WEIGHT) < 0.01 * WEIGHT).all()
     assert (np.abs(on_box[:3, :, 2, 2]) < 0.01 * WEIGHT).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_pushed_box_slides_as_coulomb_says(dtype):
+    """The tip took a fifth of the weight of a box that slid, with the impulses of a guess that it sticks."""
+    pushes = np.array([1.6, 3.0, 5.0])
+    run = pushed(pushes, dtype)
+    exact = (pushes - MU * WEIGHT) / (1 + WEIGHT / 9.81) * 0.3**2 / 2
+    np.testing.assert_allclose(np.asarray(run.q)[:, -1, 1] - 0.06, exact, rtol=0.02)
+    assert (np.abs(np.asarray(run.report["pair_forces"])[:, 1:, 2, 2]) < 0.01 * WEIGHT).all()

@@ -103,6 +103,7 @@ def free_shapes(topology: Topology) -> tuple[int, ...]:
     return tuple(k for k, link in enumerate(topology.shape_links) if link >= 0 and free[link])
 
 
+@jax.jit  # traced once for all its calls
 def clearances(model: Model, q: Array, near: Proximities) -> Clearances:
     """The clearances at the coordinates q (..., nq).  near: pairs that were detected there."""
     topology = model.topology

@@ -60,6 +60,7 @@ class ContactJacobian(NamedTuple):
         return self._replace(drift=jax.tree.map(jnp.zeros_like, self.drift))
 
 
+@jax.jit  # traced once for all its calls
 def jacobian_at(model: Model, q: Array, contacts: Contacts, inverse: Array | None = None) -> ContactJacobian:
     """Compute the Jacobian of contacts at the coordinates q (*batch, nq).
 
@@ -69,7 +70,7 @@ def jacobian_at(model: Model, q: Array, contacts: Contacts, inverse: Array | Non
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
     poses = propagate_poses(forest, model, q)
     motions = jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], dof_motions(forest, poses))
-    inverse = compute_once(inverse_inertias(forest, model, poses)) if inverse is None else inverse
+    inverse = inverse_mass_matrix(model, q) if inverse is None else inverse
     numbers = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
     number = jnp.arange(1, len(contacts.active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (contacts.active.ndim - 1))
     last = jnp.where(contacts.active, number, 0).max()
@@ -121,6 +122,7 @@ def drop_immovable(model: Model, contacts: Contacts, rows: ContactJacobian, v: A
     return kept._replace(code=gravest(kept.code, jnp.where(blocked.any(0), BLOCKED, OK)))
 
 
+@jax.jit
 def inverse_mass_matrix(model: Model, q: Array) -> Array:
     """Compute M^-1 of all trees at q (*batch, nq), (T, w, w, *batch)."""
     forest = Forest(model.topology, q.shape[:-1], q.dtype)

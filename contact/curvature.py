@@ -93,7 +93,7 @@ def contact_kinematics_at(
     # conveyors' surfaces move, their shapes do not
     u = tuple(relative_velocity(rows, to_blocks(trees_of(topology), v)) - rows.drift for v in speeds)
     last = jnp.where(touch, jnp.arange(1, len(touch) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (touch.ndim - 1)), 0)
-    links = tuple(_link_motions(model, q, v, contacts) for v in speeds)
+    links = tuple(_link_motions(model, q, v, contacts.gap.shape[1:]) for v in speeds)
     given = model, shapes_at(model, q).pose, links, jnp.asarray(h)
     each = VECTOR // q.dtype.itemsize
     of_contacts = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
@@ -292,13 +292,14 @@ class _LinkMotion(NamedTuple):
     a: Vec3 | None
 
 
-def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _LinkMotion:
+@functools.partial(jax.jit, static_argnums=3)  # traced once for all its calls
+def _link_motions(model: Model, q: Array, v: Array, batch: tuple[int, ...]) -> _LinkMotion:
     """Return the motion of all links, components (nl, *batch)."""
     n, joints = model.topology.n_links, set(model.topology.joints)
     if joints == {"floating"}:
         p, w = (jnp.moveaxis(x.reshape(*x.shape[:-1], n, -1), -2, 0) for x in (q, v))
         return _LinkMotion(Vec3.of(p), Vec3.of(w), Vec3.of(w[..., 3:]), None, None)
-    forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
+    forest = Forest(model.topology, batch, q.dtype)
     poses = propagate_poses(forest, model, q)
     velocities = propagate_velocities(forest, poses, v)
     each = [

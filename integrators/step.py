@@ -94,6 +94,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         island, wakes = (None, lane.done & False) if lane.island is None else wake_islands(lane.island, contacts, rows)
     stopped = full | blocked | (~lane.done & (verdict.code >= LEAST_GRAVE))
 
+    @jax.jit  # traced once, for the shapes and for the branch
     def accept() -> tuple[Lane, Impacts, Impacts | None]:
         window_impacts = impacts_at_window_start(model, lane, step, accepted)
         strikes = accepted & ~left_to_window(lane, verdict.search, step.window) & ~wakes

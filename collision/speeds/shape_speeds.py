@@ -15,6 +15,7 @@ from ...engine.rows import take
 from ..bounds import bounding_spheres, norm
 
 
+@jax.jit  # traced once for all its calls
 def shape_speeds(model: Model, q: Array, v: Array) -> Array:
     """Bounds (ns, *batch) of the speed of each shape's points, at q (*batch, nq) and v (*batch, nv) [m/s]; 0 for
     statics."""

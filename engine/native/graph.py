@@ -128,6 +128,7 @@ class Region:
         self.inputs: list[Value] = []
         self.results: list[Value] = []
         self.known: dict[Hashable, Value] = {}  # values computed here, by operation and arguments
+        self.calls: dict[Hashable, list[Value]] = {}  # results of functions, by function and arguments
         self.order: list[Cluster | Node] = []  # clusters and nodes, see `order.py`
         self.body_reads: set[Value] = set()  # of a `before`: its values that the loop's body reads
         self.weight = 0
@@ -244,6 +245,21 @@ class Graph:
         home = self.earliest(args, self.region)
         value = home.known[known] = make(home)
         return value
+
+    def called(self, body: Hashable, args: Sequence[Value], make: Callable[[], list[Value]]) -> list[Value]:
+        """The results of a function of these arguments, which are known if it was called with them before."""
+        if any(a.open is not None for a in args):
+            return make()
+        key = (body, *(a.id for a in args))
+        region: Region | None = self.region
+        while region is not None:
+            if key in region.calls:
+                return region.calls[key]
+            region = region.parent
+        made = make()
+        home = max((x.region for x in made if x.region is not None), key=lambda x: x.depth, default=self.top)
+        home.calls[key] = made
+        return made
 
     def earliest(self, args: Sequence[Value], region: Region) -> Region:
         """The outermost region in which a value of these arguments can be computed: before loops. From a branch it is

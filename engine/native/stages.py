@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import threading
 import time
@@ -36,10 +37,14 @@ def stage(program: str, name: str) -> Iterator[None]:
     timer.daemon = True
     if not _watchers and sys.stderr.isatty():
         timer.start()
+    collects = gc.isenabled()
+    gc.disable()  # it would look through all of a growing program, again and again
     try:
         yield
     finally:
         timer.cancel()
+        if collects:
+            gc.enable()
     for watcher in _watchers:
         watcher(program, name, time.perf_counter() - started)
 

@@ -16,7 +16,10 @@ _BODIES = {
 @rule(*_BODIES)
 def _call(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     body = equation.params[_BODIES[equation.primitive.name]]
-    return translate_closed(graph, body, ins) if hasattr(body, "consts") else translate(graph, body, (), ins)
+    closed = hasattr(body, "consts")
+    return graph.called(
+        body, ins, lambda: translate_closed(graph, body, ins) if closed else translate(graph, body, (), ins)
+    )
 
 
 @rule("native")

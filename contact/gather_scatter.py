@@ -19,7 +19,7 @@ def gather(x: Array, index: Array, own: int) -> Array:
     """Return rows index (*m, *batch) of x (n, *own axes, *batch), as (*m, *own axes, *batch)."""
     lanes = x.ndim - 1 - own
     if lanes == 0:
-        return x[index]
+        return jnp.take(x, index, axis=0, mode="clip")  # x[index] would also look for negative indices
     front, batch = index.shape[: index.ndim - lanes], index.shape[index.ndim - lanes :]
     flat = index.reshape(-1, *(1,) * own, *batch)
     x = jnp.broadcast_to(x, (*x.shape[: 1 + own], *batch))

@@ -32,6 +32,7 @@ if jax.__version_info__[:2] == (0, 10):  # XLA aborts on flags that it does not 
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
 
 os.environ.setdefault("CAROM_NATIVE_LEVEL", FAST)
+os.environ.setdefault("CAROM_NATIVE_PROCESSES", "1")  # other tests run on the other processors
 os.environ.setdefault("CAROM_CACHE", str(Path(__file__).parents[1] / ".cache" / "native"))
 
 jax.config.update("jax_enable_x64", True)  # here only: what runs outside chooses for itself

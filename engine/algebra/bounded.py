@@ -78,15 +78,16 @@ def map_first(each: int, f: Callable[[G, T], R], count: Array, given: G, rows: T
         return f(given, rows)
     each = min(each, n)
     # a last stretch that would be too short begins earlier: some rows are computed twice
-    some = lambda k, x: jax.lax.dynamic_slice_in_dim(x, k * each, each)  # noqa: E731
-    put = lambda k, x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
+    some = functools.partial(jax.lax.dynamic_slice_in_dim, slice_size=each, allow_negative_indices=False)
+    put = functools.partial(jax.lax.dynamic_update_slice_in_dim, axis=0, allow_negative_indices=False)
     shapes = jax.eval_shape(lambda: f(given, jax.tree.map(lambda x: x[:each], rows)))
     none = jax.tree.map(lambda x: jnp.zeros((n, *x.shape[1:]), x.dtype), shapes)
 
     def body(carry: tuple[Array, R]) -> tuple[Array, R]:
         k, results = carry
-        new = f(given, jax.tree.map(functools.partial(some, k), rows))
-        return k + 1, jax.tree.map(functools.partial(put, k), results, new)
+        first = k * each
+        new = f(given, jax.tree.map(lambda x: some(x, first), rows))
+        return k + 1, jax.tree.map(lambda x, y: put(x, y, first), results, new)
 
     # in steps of one: XLA takes a loop over 0, 8, ... below 1 for an empty loop
     rounds = (count + each - 1) // each

@@ -12,10 +12,11 @@ import numpy as np
 from jax.extend import core as jex
 
 from . import cache
+from .assembling import assemble_parts, unpack
 from .compiler import compiled_text
 from .handler import handler_text
 from .key import text_key
-from .machine import LoadedCode, assemble, target
+from .machine import LoadedCode, target
 from .runner import Runner
 from .stages import stage
 
@@ -25,7 +26,7 @@ _numbers = itertools.count()
 
 @dataclasses.dataclass
 class MachineCode:
-    """code: object code by LLVM.  grain: number of lanes a thread takes at a time.  opens: for each result, the
+    """code: object code by LLVM, packed.  grain: number of lanes a thread takes at a time.  opens: for each result, the
     open argument that it is, or None."""
 
     code: bytes
@@ -47,7 +48,7 @@ class MachineCode:
     def address(self, function: str) -> int:
         """Address of a function of the code."""
         if self._loaded is None:
-            self._loaded = LoadedCode(self.code)
+            self._loaded = LoadedCode(*unpack(self.code))
         return self._loaded.address(function)
 
     def scratch(self, lanes: int) -> list[jax.ShapeDtypeStruct]:
@@ -104,7 +105,7 @@ def compile_code(name: str, jaxpr: jex.ClosedJaxpr, open: Sequence[int], keep: b
     if found:
         return MachineCode(found[1], found[0]["grain"], found[0]["opens"])
     with stage(name, "making machine code"):
-        object_code = assemble(text, machine)
+        object_code = assemble_parts(text, machine)
     code = MachineCode(object_code, made.grain, made.opens)
     if keep:
         cache.store(key, code.description(), code.code)

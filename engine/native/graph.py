@@ -246,7 +246,7 @@ class Graph:
         value = home.known[known] = make(home)
         return value
 
-    def called(self, body: Hashable, args: Sequence[Value], make: Callable[[], list[Value]]) -> list[Value]:
+    def call(self, body: Hashable, args: Sequence[Value], make: Callable[[], list[Value]]) -> list[Value]:
         """The results of a function of these arguments, which are known if it was called with them before."""
         if any(a.open is not None for a in args):
             return make()

@@ -69,11 +69,12 @@ def assemble(text: str, machine: Any) -> bytes:
 class LoadedCode:
     """Object code in memory, ready to be called. It must be kept as long as anything may call it."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, *objects: bytes) -> None:
         binding = llvm()
         empty = binding.parse_assembly("")
         self._engine = binding.create_mcjit_compiler(empty, target())
-        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        for code in objects:
+            self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
@@ -82,3 +83,7 @@ class LoadedCode:
     def call(self, name: str, *numbers: int) -> None:
         """Call a function of integers."""
         ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(numbers))(self.address(name))(*numbers)
+
+
+if __name__ == "__main__":  # a process that helps (`assembling.py`)
+    sys.stdout.buffer.write(assemble(sys.stdin.read(), target()))

@@ -17,7 +17,7 @@ _BODIES = {
 def _call(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[Value]:
     body = equation.params[_BODIES[equation.primitive.name]]
     closed = hasattr(body, "consts")
-    return graph.called(
+    return graph.call(
         body, ins, lambda: translate_closed(graph, body, ins) if closed else translate(graph, body, (), ins)
     )
 

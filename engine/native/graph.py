@@ -188,6 +188,7 @@ class Graph:
         self.top = self.region = Region(None)
         self.constants: dict[tuple[str, int, bytes], Value] = {}
         self.views: dict[tuple[int, bytes], Value] = {}
+        self.repeated: dict[tuple[int, int], Value] = {}
 
     # values
 
@@ -221,19 +222,28 @@ class Graph:
             self.views[key] = Value("view", indices.size, value.type, (value,), indices, value.region)
         return self.views[key]
 
+    def repeat(self, value: Value, size: int) -> Value:
+        """An array of the one element of a value."""
+        key = (value.id, size)
+        if key not in self.repeated:
+            self.repeated[key] = self.view(value, np.zeros(size, np.int32))
+        return self.repeated[key]
+
     def compute(
         self, op: str, size: int, type: Type, args: Sequence[Value], param: Any = None, key: Hashable = None
     ) -> Value:
         """The result of an elementwise operation.  key: replaces a parameter that cannot be hashed."""
-        if any(a.open is not None for a in args[op in MEMORY :]):
-            raise Unsupported(f"{op} of an open array")
+        for a in args[op in MEMORY :]:
+            if a.open is not None:
+                raise Unsupported(f"{op} of an open array")
 
         def make(region: Region) -> Value:
             value = Value(op, size, type, args, param, region)
             region.items.append(value)
             return value
 
-        return self._once((op, size, type.name, tuple(a.id for a in args), param if key is None else key), args, make)
+        ids = tuple([a.id for a in args])  # a list: this is called for every operation
+        return self._once((op, size, type.name, ids, param if key is None else key), args, make)
 
     def _once(self, known: Hashable, args: Sequence[Value], make: Callable[[Region], Value]) -> Value:
         """The value known under this key; else a new one of these arguments, in the earliest region."""

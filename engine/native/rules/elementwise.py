@@ -36,12 +36,17 @@ def elementwise(graph: Graph, equation: Equation, ins: list[Value]) -> Sequence[
 
 def spread(graph: Graph, equation: Equation, ins: list[Value]) -> list[Value]:
     """Broadcast the arguments to the size of the results."""
-    out, avals = equation.outvars[0].aval, [x.aval for x in equation.invars]
+    out = equation.outvars[0].aval
     size = size_of(out)
-    return [
-        x if x.size == size else graph.view(x, np.broadcast_to(element_indices(a), out.shape))
-        for x, a in zip(ins, avals, strict=True)
-    ]
+    whole = []
+    for x, var in zip(ins, equation.invars, strict=True):
+        if x.size == size:
+            whole.append(x)
+        elif x.size == 1:
+            whole.append(graph.repeat(x, size))
+        else:
+            whole.append(graph.view(x, np.broadcast_to(element_indices(var.aval), out.shape)))
+    return whole
 
 
 def apply_primitive(graph: Graph, name: str, p: dict[str, Any], dtype: np.dtype, size: int, args: list[Value]) -> Value:

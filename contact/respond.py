@@ -52,7 +52,7 @@ def respond(
     law: str = "stronge",
     impacts: str = "sequential",
     max_impacts: int | None = None,
-    max_logged: int | None = 64,
+    max_logged: int | None = 256,
     u_n: Array | None = None,
 ) -> ImpactResponse:
     """Resolve all impacts at the coordinates q (*batch, nq) and velocities v (*batch, nv).
@@ -66,18 +66,18 @@ def respond(
     u_n: (C, *batch) normal velocities of the contacts, if they are known [m/s].
     """
     resolve, single = impacts_named(impacts), law_named(law)
+    J: ContactJacobian = jacobian_at(model, q, contacts) if rows is None else rows
     if rows is None:
-        rows = jacobian_at(model, q, contacts)
-        contacts = drop_immovable(model, contacts, rows)
+        contacts = drop_immovable(model, contacts, J)
     trees = trees_of(model.topology)
     V = to_blocks(trees, v)
-    striking = phases(model, contacts, relative_velocity(rows, V).z if u_n is None else u_n).impact.any()
+    striking = phases(model, contacts, relative_velocity(J, V).z if u_n is None else u_n).impact.any()
     most = most_impacts(model.topology) if max_impacts is None else max_impacts
     energy = jnp.broadcast_to(energy_of(model, State(q, v, jnp.zeros(()))).kinetic, contacts.code.shape)
 
     @jax.jit
     def strike(V: Array):
-        return resolve(model, single, contacts, rows, V, energy, most, most if max_logged is None else max_logged)
+        return resolve(model, single, contacts, J, V, energy, most, most if max_logged is None else max_logged)
 
     def skip(V: Array):
         room = len(jax.eval_shape(strike, V).log.contact)

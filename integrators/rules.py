@@ -38,7 +38,7 @@ class Rules:
     max_pairs: int | None = None
     max_impacts: int | None = None
     max_near: int | None = None
-    max_logged: int | None = 64
+    max_logged: int | None = 256
     clocks: str = "auto"
     report: tuple[str, ...] = ()
 

@@ -334,6 +334,49 @@ def test_equalities_are_loops(tmp_path):
         np.testing.assert_allclose(ours, theirs, atol=1e-9, err_msg=str(scene.loops[k]))
 
 
+COUPLED = """
+<mujoco>
+  <option><flag contact="disable"/></option>
+  <worldbody>
+    <body name="a"><joint name="i" axis="0 1 0" ref="20"/><geom size=".1"/>
+      <body name="b" pos=".5 0 0"><joint name="j" axis="0 1 0" ref="-10"/><geom size=".1"/></body></body>
+    <body name="c" pos="0 0 1"><joint name="k" type="slide" axis="1 0 0" ref=".2"/><geom size=".1"/></body>
+  </worldbody>
+  <tendon>
+    <fixed name="two" stiffness="3" range="0 1" limited="true">
+      <joint joint="i" coef=".5"/><joint joint="j" coef="-1.5"/></fixed>
+    <fixed name="one" frictionloss=".1"><joint joint="k" coef="2"/></fixed>
+    <fixed name="idle"><joint joint="k" coef="2"/></fixed>
+  </tendon>
+  <equality>
+    <tendon name="gear" tendon1="two" polycoef="{0} 0 0 0 0"/>
+    <tendon name="still" tendon1="one" polycoef="{1} 0 0 0 0"/>
+  </equality>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("lengths", [(0, 0), (0.3, -0.1)])
+def test_fixed_tendons_of_constant_length_are_gears(tmp_path, lengths):
+    """Their springs and limits do nothing. Where the scene starts, MuJoCo's constraints hold."""
+    (scene, report), m = scene_of(tmp_path, COUPLED.format(*lengths))
+    assert [loop.joint.kind for loop in scene.loops] == ["gear", "driven"]
+    told = {item.what: item.outcome for item in report.items}
+    assert told["tendon 'idle'"] == "ignored"
+    assert told["equality of a fixed tendon 'gear'"] == told["equality of a fixed tendon 'still'"] == "taken"
+    model, state = compiled(scene)
+    data = mujoco.MjData(m)
+    data.qpos[:] = state.q
+    mujoco.mj_forward(m, data)
+    assert data.ne == 2
+    np.testing.assert_allclose(data.efc_pos[:2], 0, atol=1e-12)
+    m.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    mujoco.mj_forward(m, data)
+    rows, found = data.efc_J.reshape(-1, m.nv)[:2], closed(model, state.q, state.v)
+    for ours, theirs in zip(np.asarray(found.A), rows, strict=True):
+        assert abs(ours @ theirs) == pytest.approx(np.linalg.norm(ours) * np.linalg.norm(theirs))
+
+
 WORLD = "<mujoco>{0}<worldbody>{1}<body name='b'>{2}<geom name='g' size='1'/></body></worldbody>{3}</mujoco>"
 ANOTHER = "<body name='c'><joint name='k'/><geom size='1'/></body>"
 TENDON = "<tendon><fixed name='t' {0}><joint joint='j' coef='1'/></fixed></tendon>"

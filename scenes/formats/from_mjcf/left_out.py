@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import BALL, FREE, Compiled
+from .couplings import held_tendons
 from .ledger import Ledger
 
 # kinds that `drop` may name
@@ -33,11 +34,14 @@ def note_left_out(file: Compiled, ledger: Ledger) -> None:
 def _tendons(file: Compiled, ledger: Ledger) -> None:
     m = file.m
     used = set(m.actuator_trnid[m.actuator_trntype == 3, 0].tolist()) if m.nu else set()
+    held = held_tendons(file)
     for i in range(m.ntendon):
         fields = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "limited", "armature")
         acts = any(np.any(file.value(f"tendon_{field}", i)) for field in fields)
         name = file.name("tendon", i)
-        if acts:
+        if acts and i in held:
+            ledger.note("ignored", "tendon", name, "an equality holds its length")
+        elif acts:
             ledger.refuse("tendon", "tendon", name, "it pulls, is limited or has mass, and Carom has no tendons")
         else:
             ledger.note("ignored", "tendon", name, "it is driven only" if i in used else "it exerts no force")

@@ -1,6 +1,7 @@
 """Equality constraints of a compiled MJCF model as loops. MuJoCo holds them softly, Carom exactly.
 
-connect: two points coincide; weld: two frames do; joint: q1 = q1_0 + c0 + c1 (q2 - q2_0), with _0 those of qpos0.
+connect: two points coincide; weld: two frames do; joint: q1 = q1_0 + c0 + c1 (q2 - q2_0), with _0 those of qpos0;
+tendon: see `couplings.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from ...joint_specs import Fixed, Spherical
 from ...loop_specs import Driven, Gear
 from ...spec import LoopSpec
 from .compiled import HINGE, SLIDE, Compiled
+from .couplings import coupled_joints
 from .ledger import Ledger
 from .links import IDENTITY, BodyFrame
 
@@ -25,8 +27,10 @@ def read_loops(file: Compiled, body_frames: list[BodyFrame], ledger: Ledger) -> 
         name, kind = file.name("equality", i), int(file.m.eq_type[i])
         if not file.m.eq_active0[i] or {"equality", "constraint"} & file.off:
             ledger.note("ignored", "equality", name, "it is not active at the start")
+        elif (joints := coupled_joints(file, i)) is not None:
+            loops.append(_coupling(file, i, name, joints, ledger))
         elif kind not in NOUNS:
-            ledger.refuse("equality", "equality", name, "it holds a tendon or a flex, and Carom has none")
+            ledger.refuse("equality", "equality", name, "it holds a tendon that is more than two joints, or a flex")
         else:
             found = (
                 _relation(file, i, name, ledger) if kind == JOINT else _tie(file, i, kind, name, body_frames, ledger)
@@ -78,6 +82,18 @@ def _relation(file: Compiled, i: int, name: str, ledger: Ledger) -> LoopSpec | N
         return None
     offset = float(_start(file, first)) + c0 - ratio * float(_start(file, second))
     ledger.note("taken", "joint equality", name, "a gear, held exactly")
+    return LoopSpec(carrier(file, first), Gear(ratio, offset), carrier(file, second), name=name)
+
+
+def _coupling(file: Compiled, i: int, name: str, joints: list[tuple[int, float]], ledger: Ledger) -> LoopSpec:
+    (first, c), c0 = joints[0], float(file.m.eq_data[i, 0])
+    here = float(_start(file, first)) + c0 / c
+    if len(joints) == 1:
+        ledger.note("taken", "equality of a fixed tendon", name, "the joint is held still")
+        return LoopSpec(carrier(file, first), Driven(start=here), name=name)
+    second, ratio = joints[1][0], -joints[1][1] / c
+    ledger.note("taken", "equality of a fixed tendon", name, "a gear, held exactly")
+    offset = here - ratio * float(_start(file, second))
     return LoopSpec(carrier(file, first), Gear(ratio, offset), carrier(file, second), name=name)
 
 

@@ -43,9 +43,9 @@ def import_mjcf(
     """Import the scene of an MJCF file, with a report on everything in the file.
 
     drop: kinds of elements that Carom does not have, to be left out; without it, a file with such elements is a
-    FileError that names them. "equality": those of balls, flexes and tendons, except fixed tendons of two joints, and curved ones; "tendon"; "actuator";
-    "gravcomp"; "fluid"; "armature" of free joints; "spring": those of free joints, and nonlinear ones;
-    "sdf"; "flex"; "plugin"; "pair".
+    FileError that names them. "equality": those of balls, flexes and tendons, except fixed tendons of two joints, and
+    curved ones; "tendon"; "actuator"; "gravcomp"; "fluid"; "armature" of free joints; "spring": those of free joints,
+    and nonlinear ones; "sdf"; "flex"; "plugin"; "pair".
     keyframe: name or number of the keyframe that the scene starts in; None: the file's initial pose.
     """
     path = fspath(path)

@@ -83,7 +83,9 @@ class Forest:
         lead = jnp.ndim(array) - own
         if len(index) == 1:
             return jax.lax.index_in_dim(array, index[0], lead, keepdims=False)
-        front = jnp.moveaxis(take(array, index, lead), lead, 0)
+        front = take(array, index, lead)
+        if lead:
+            front = jnp.moveaxis(front, lead, 0)
         ones = (1,) * (self.rank - lead)
         return front.reshape(front.shape[:1] + ones + front.shape[1:]) if ones else front
 
@@ -121,7 +123,9 @@ class Forest:
                 columns = [dense(x, self.batch, self.dtype) for x in components]
                 pieces += [([first[0] + k], x[..., None]) for k, x in enumerate(columns)]
                 continue
-            columns = [jnp.moveaxis(dense(x, (group.n, *self.batch), self.dtype), 0, -1) for x in components]
+            columns = [dense(x, (group.n, *self.batch), self.dtype) for x in components]
+            if self.rank:
+                columns = [jnp.moveaxis(x, 0, -1) for x in columns]
             width = len(columns)
             if width > 1 and first == list(range(first[0], first[0] + group.n * width, width)):
                 row = jnp.stack(columns, -1).reshape((*self.batch, group.n * width))

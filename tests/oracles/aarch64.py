@@ -18,7 +18,7 @@ from unittest import mock
 import jax
 import numpy as np
 
-from carom.engine.native import code, handler, machine
+from carom.engine.native import assembling, code, handler, machine
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 TRIPLE = "aarch64-linux-gnu"
@@ -52,12 +52,14 @@ def _target() -> Any:
 
 def _linked(made: code.MachineCode, folder: Path) -> str:
     """The program's file, in place of the name under which XLA finds it."""
-    file = folder / f"{made._name}.o"
-    file.write_bytes(made.code)
+    files = []
+    for k, part in enumerate(assembling.unpack(made.code)):
+        files.append(folder / f"{made._name}_{k}.o")
+        files[-1].write_bytes(part)
     places = {"DATA": handler.DATA, "ARGS": handler.ARGS, "RESULTS": handler.RESULTS}
     options = [f"-D{name}={place}" for name, place in places.items()]
-    program = str(file.with_suffix(""))
-    subprocess.run([COMPILER, "-O1", "-static", *options, DRIVER, file, "-lm", "-o", program], check=True)
+    program = str(folder / made._name)
+    subprocess.run([COMPILER, "-O1", "-static", *options, DRIVER, *files, "-lm", "-o", program], check=True)
     return program
 
 

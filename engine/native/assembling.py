@@ -23,7 +23,10 @@ _SHARED = re.compile(r"^(?:declare|attributes) .*\n", re.M)
 
 
 def assemble_parts(text: str, target: Any) -> bytes:
-    """Assemble LLVM's text of a program into the object code of its parts."""
+    """Assemble LLVM's text of a program into the object code of its parts.
+
+    target: `machine.target()`, which is what other processes assemble for.
+    """
     parts = cut(text)
     helpers = min(_processors() - 1, len(parts) - 1)
     if helpers < 1 or not os.path.basename(sys.executable or "").startswith("python"):

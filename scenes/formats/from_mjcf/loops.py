@@ -30,7 +30,9 @@ def read_loops(file: Compiled, body_frames: list[BodyFrame], ledger: Ledger) -> 
         elif (joints := coupled_joints(file, i)) is not None:
             loops.append(_coupling(file, i, name, joints, ledger))
         elif kind not in NOUNS:
-            ledger.refuse("equality", "equality", name, "it holds a flex, or a tendon that is not a fixed one of two joints")
+            ledger.refuse(
+                "equality", "equality", name, "it holds a flex, or a tendon that is not a fixed one of two joints"
+            )
         else:
             found = (
                 _relation(file, i, name, ledger) if kind == JOINT else _tie(file, i, kind, name, body_frames, ledger)

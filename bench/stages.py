@@ -162,7 +162,7 @@ def _scene(name: str, case: StepCase, lanes: int, label: str, rounds: int) -> bo
 
 
 def _rules(case: StepCase, model: Model) -> Rules:
-    chosen = {name: case.keywords[name] for name in ("scheme", "law", "impacts")}
+    chosen = {name: case.keywords[name] for name in ("scheme", "law", "impacts") if name in case.keywords}
     return Rules.of(Options(**chosen), has_limits(model))
 
 

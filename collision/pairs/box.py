@@ -15,6 +15,7 @@ from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.faces import inflate_core, meeting_faces
 from ..geometry.gjk import farther, gjk
+from ..geometry.lines import along_lines
 from ..geometry.manifold import manifold
 from ..geometry.near import AXES, ORIGIN, Near, between, length_and_direction, sign, where
 from ..geometry.solid import Solid, supports
@@ -50,7 +51,8 @@ def _boxes(kind: str, a: Solid, half: Vec3, b: Solid, X: Transform) -> tuple[Nea
     overlapping = separating_axes(half, b.size, X)
     support = supports(kind, a, "box", b, X)
     row = farther(overlapping, gjk(support, overlapping.normal, STEPS).row(), support)
-    return manifold(row, *meeting_faces(kind, a, "box", b, X, row.normal))
+    faces = meeting_faces(kind, a, "box", b, X, row.normal)
+    return along_lines(kind, a, "box", b, X, faces, manifold(row, *faces))
 
 
 def separating_axes(h: Vec3, k: Vec3, X: Transform) -> Near:

@@ -30,6 +30,7 @@ from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import is_zero
 from ..geometry.faces import FACE, inflate_core, meeting_faces
 from ..geometry.gjk import gjk, if_clear
+from ..geometry.lines import along_lines
 from ..geometry.manifold import manifold
 from ..geometry.near import AXES, Z_AXIS, Near, direction, only_where, pick, select, sign, where
 from ..geometry.solid import ONTO, Solid, Support, supports
@@ -62,12 +63,19 @@ def convex(kind_a: str, kind_b: str) -> Callable[[Solid, Solid, Transform], tupl
         def closely() -> tuple[Near, ...]:
             hills = jax.vmap(lambda start: climb(start, *FIRST))(_highest(support, _directions(a, b, X)))
             row = on_surfaces(climb(pick(hills.gap, hills), *LAST))
-            return manifold(row, *meeting_faces(kind_a, a, kind_b, b, X, row.normal)) if flat else (row,)
+            return touching(row) if flat else (row,)
+
+        def touching(row: Near) -> tuple[Near, ...]:
+            faces = meeting_faces(kind_a, a, kind_b, b, X, row.normal)
+            return along_lines(kind_a, a, kind_b, b, X, faces, manifold(row, *faces))
 
         flat = kind_a in FACE and kind_b in FACE
         far, clear = if_clear(support, direction(-X.p, Z_AXIS))
         far = on_surfaces(far)
-        alone = (far, *[only_where(False, far)] * 3) if flat else (far,)
+        if flat and kind_a == "capsule":  # its core is clear of what it touches
+            alone = touching(far)
+        else:
+            alone = (far, *[only_where(False, far)] * 3) if flat else (far,)
         close = jax.lax.cond(clear.all(), lambda: alone, closely)
         rows = tuple(select(clear, x, y) for x, y in zip(alone, close, strict=True))
         return inflate_core(a, rows) if kind_a in ("sphere", "capsule") else rows

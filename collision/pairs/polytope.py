@@ -19,6 +19,7 @@ from ...engine.algebra.zero import ZERO, is_zero
 from ..geometry.faces import inflate_core, meeting_faces
 from ..geometry.gjk import farther, gjk, if_clear, roughness
 from ..geometry.hull import cuboid, transform_hull
+from ..geometry.lines import along_lines
 from ..geometry.manifold import manifold
 from ..geometry.near import X_AXIS, Near, at, direction, only_where, pick, select, sign, where
 from ..geometry.solid import Edges, Hull, Solid, supports
@@ -77,7 +78,8 @@ def _exact(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> Near:
 
 
 def _on_faces(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> tuple[Near, ...]:
-    return manifold(row, *meeting_faces(kind, a, "hull", b, X, row.normal))
+    faces = meeting_faces(kind, a, "hull", b, X, row.normal)
+    return along_lines(kind, a, "hull", b, X, faces, manifold(row, *faces))
 
 
 def _with_edges(face: Near, mine: Edges, other: Edges) -> Near:

@@ -1,0 +1,105 @@
+"""Contact along a line: the side of a cylinder or capsule, and a parallel edge, or another side.
+
+Such shapes touch along a stretch of their lines, of which a kernel knows one point. The two ends of the stretch are
+rows, too: with one point alone a body would tip to one side and the other in turn, by angles below rounding. The gap of
+an end is exact also if the lines are a little skew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.algebra.fence import compute_once, fence
+from ...engine.algebra.spatial import Transform
+from ...engine.algebra.vec3 import Scalar, Vec3
+from .manifold import Face
+from .near import Z_AXIS, Near, at, direction, length_and_direction, only_where, select, sign, where
+from .solid import Solid
+
+SIDES = ("capsule", "cylinder")  # kinds with a line on their side
+ALONG = 0.99  # cosine of the angle up to which two lines count as parallel
+SLACK = 0.1  # of the radius: the largest difference between the gaps of an end and of the closest point
+NEAR = 1e-6  # of an edge's length: a closest point nearer than this is on the edge
+
+
+class Line(NamedTuple):
+    """middle: a point [m]; along: unit; half: half its length [m]; radius: of the surface about it [m]; there: whether
+    the closest point is on it."""
+
+    middle: Vec3
+    along: Vec3
+    half: Scalar
+    radius: Scalar
+    there: Array
+
+
+def along_lines(
+    kind_a: str, a: Solid, kind_b: str, b: Solid, X: Transform, faces: tuple[Face, Face], rows: tuple[Near, ...]
+) -> tuple[Near, ...]:
+    """The rows of a pair, the closest first, with the ends of the stretch along which the shapes touch.
+
+    faces: of A and B towards each other, in A's frame.
+    A capsule A is its core, see `inflate_core`.
+    """
+    if kind_a not in SIDES and kind_b not in SIDES:
+        return rows
+    first = rows[0]
+    alone = jnp.zeros_like(first.gap)
+    line_a = _side(kind_a, a, alone, Z_AXIS, X) if kind_a in SIDES else _edge(faces[0], first.a)
+    line_b = _side(kind_b, b, alone, X.R.columns[2], X, X.p) if kind_b in SIDES else _edge(faces[1], first.b)
+    size = (a if kind_a in SIDES else b).size.x
+    along, ends = _ends(line_a, line_b, first, size)
+    return first, *(select(along, x, y) for x, y in zip((*ends, only_where(False, ends[0])), rows[1:], strict=True))
+
+
+def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, X: Transform, middle: Vec3 | None = None) -> Line:
+    """The axis of a capsule or cylinder."""
+    at_origin = Vec3(none, none, none)
+    radius = none + solid.size.x if kind == "cylinder" or middle is not None else none
+    along = jax.tree.map(lambda x: none + x, along)
+    return Line(at_origin if middle is None else middle, along, none + solid.size.y, radius, none == none)
+
+
+@fence
+def _edge(face: Face, point: Vec3) -> Line:
+    """The edge of a face that is nearest to a point."""
+    ends = jax.tree.map(lambda x: jnp.roll(x, -1, 0), face.point)
+    length, along = length_and_direction(ends - face.point, Z_AXIS)
+    off = point - face.point
+    way = off.dot(along)
+    beside, beyond = off - along * way, jnp.maximum(jnp.maximum(-way, way - length), 0)
+    distance = jnp.where(length > 0, jnp.sqrt(beside.dot(beside)) + beyond, jnp.inf)
+    index = jnp.argmin(distance, 0)
+    start, along, length, distance = at(index, (face.point, along, length, distance))
+    half = length * 0.5
+    return Line(start + along * half, along, half, jnp.zeros_like(half), face.flat & (distance <= NEAR * length))
+
+
+@fence
+def _ends(a: Line, b: Line, first: Near, size: Scalar) -> tuple[Array, tuple[Near, Near]]:
+    """Whether the shapes touch along their lines, and the rows of both ends of the stretch."""
+    cosine = a.along.dot(b.along)
+    centre, half = (b.middle - a.middle).dot(a.along), b.half * jnp.abs(cosine)
+    low, high = jnp.maximum(-a.half, centre - half), jnp.minimum(a.half, centre + half)
+    rows = tuple(_row(a, b, s, first.normal) for s in (low, high))
+    reach = SLACK * size
+    beside = jnp.maximum(jnp.abs(first.normal.dot(a.along)), jnp.abs(first.normal.dot(b.along))) < 1 - ALONG
+    along = a.there & b.there & (jnp.abs(cosine) > ALONG) & (high > low) & beside
+    rows = tuple(row._replace(gap=jnp.maximum(row.gap, first.gap)) for row in rows)
+    near = [only_where(row.gap < first.gap + reach, row) for row in rows]
+    return compute_once(along), (near[0], near[1])
+
+
+def _row(a: Line, b: Line, s: Scalar, normal: Vec3) -> Near:
+    """The row at a position s on the line of A."""
+    on_a = a.middle + a.along * s
+    t = jnp.clip((on_a - b.middle).dot(b.along), -b.half, b.half)
+    on_b = b.middle + b.along * t
+    n = direction(on_a - on_b, normal)
+    n = n * sign(n.dot(normal))  # deep inside a shape the lines may have passed each other
+    rows = Near((on_a - on_b).dot(n), n, on_a, on_b)
+    return rows.inflate(*(line.radius / jnp.sqrt(1 - n.dot(line.along) ** 2) for line in (a, b)))

@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..collision.bounds import bounding_spheres
 from ..collision.narrow import KERNELS, kernel_key
 from ..collision.posed import Shapes, rows_first, shapes_at
 from ..engine.algebra.bounded import map_first
@@ -65,15 +66,24 @@ class ContactKinematics(NamedTuple):
 
 
 def contact_kinematics(
-    model: Model, q: Array, v: Array, contacts: Contacts, rows: ContactJacobian, *, h: Array | float = 0.0
+    model: Model,
+    q: Array,
+    v: Array,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    *,
+    h: Array | float = 0.0,
+    longest: Array | float = 0.0,
 ) -> ContactKinematics:
     """Compute contact kinematics at q (*batch, nq) and v (*batch, nv).
 
     b_n is the second derivative of the gap if dv/dt = 0. Ground (heightfields, meshes) counts as flat.
     h: (*batch) the time for which b is to hold [s]. If a disc rocks on its rim, its contact runs around the rim, faster
     if the disc leans less. A rim that leans by less than it turns in h counts as flat: its contacts stay.
+    longest: (*batch) the longest step [s]. Where an edge crosses an almost parallel side or edge, the crossing of a
+    body that tips runs along it at any speed. One that would leave the shapes within this time stays.
     """
-    return contact_kinematics_at(model, q, (v,), contacts, rows, h=h)[0]
+    return contact_kinematics_at(model, q, (v,), contacts, rows, h=h, longest=longest)[0]
 
 
 def contact_kinematics_at(
@@ -84,6 +94,7 @@ def contact_kinematics_at(
     rows: ContactJacobian,
     *,
     h: Array | float = 0.0,
+    longest: Array | float = 0.0,
 ) -> tuple[ContactKinematics, ...]:
     """Compute `contact_kinematics` at several velocities; the first decides which rims count as flat."""
     topology, touch = model.topology, contacts.active & ~contacts.is_limit
@@ -94,7 +105,7 @@ def contact_kinematics_at(
     u = tuple(relative_velocity(rows, to_blocks(trees_of(topology), v)) - rows.drift for v in speeds)
     last = jnp.where(touch, jnp.arange(1, len(touch) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (touch.ndim - 1)), 0)
     links = tuple(_link_motions(model, q, v, contacts.gap.shape[1:]) for v in speeds)
-    given = model, shapes_at(model, q).pose, links, jnp.asarray(h)
+    given = model, shapes_at(model, q).pose, links, jnp.asarray(h), jnp.asarray(longest)
     each = VECTOR // q.dtype.itemsize
     of_contacts = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
     return map_first(each, _kinematics_of_contacts, last.max(), given, (of_contacts, u))
@@ -119,9 +130,9 @@ Moves = tuple[Vec3, Vec3, Vec3]  # angular velocity, acceleration and velocity o
 
 
 def _kinematics_of_contacts(
-    given: tuple[Model, Transform, tuple[_LinkMotion, ...], Array], rows: tuple[Contacts, tuple[Vec3, ...]]
+    given: tuple[Model, Transform, tuple[_LinkMotion, ...], Array, Array], rows: tuple[Contacts, tuple[Vec3, ...]]
 ) -> tuple[ContactKinematics, ...]:
-    (model, pose, motions, h), (contacts, u) = given, rows
+    (model, pose, motions, h, longest), (contacts, u) = given, rows
     sides, links = _sides(model.topology, contacts), (contacts.link_a, contacts.link_b)
     moves = [
         [_at_point(contacts.frame, side.point, _gather_links(each, link)) for each in motions]
@@ -129,7 +140,10 @@ def _kinematics_of_contacts(
     ]
     turning = moves[0][0][0] - moves[1][0][0]
     tilt = (jnp.abs(turning.x) + jnp.abs(turning.y)) * h
-    return _kinematics_of_sides(model, pose, contacts, sides, list(zip(*moves, u, strict=True)), tilt)
+    size = rows_first(bounding_spheres(model).radius[..., None], contacts.gap.shape[1:])[..., 0]
+    size = jnp.minimum(*(_gather_sizes(size, side.shape) for side in sides))
+    fastest = safe_div(size, jnp.broadcast_to(longest, size.shape), otherwise=jnp.inf)
+    return _kinematics_of_sides(model, pose, contacts, sides, list(zip(*moves, u, strict=True)), tilt, fastest)
 
 
 def contact_migration(
@@ -156,7 +170,8 @@ def contact_migration(
         moves.append((w + turning, a, v + growing))
         slip.append(_at_point(contacts.frame, contacts.point, links)[2] + growing)
     u = slip[0] - slip[1]
-    (migration,) = _kinematics_of_sides(model, pose, contacts, sides, [(*moves, u)], jnp.zeros_like(u.z))
+    never = jnp.zeros_like(u.z), jnp.full_like(u.z, jnp.inf)
+    (migration,) = _kinematics_of_sides(model, pose, contacts, sides, [(*moves, u)], *never)
     midway = contacts.frame.rows[2] * (u.z * 0.5)  # the point is in the middle of the gap, not on A
     return migration.point - midway, migration.normal
 
@@ -175,10 +190,12 @@ def _kinematics_of_sides(
     sides: tuple[_Side, _Side],
     motions: Sequence[tuple[Moves, Moves, Vec3]],
     tilt: Array,
+    fastest: Array,
 ) -> tuple[ContactKinematics, ...]:
     """Compute the kinematics of several motions, each of both sides and of A's slip over B.
 
     tilt: (C, *batch) angle up to which rims count as flat [rad].
+    fastest: (C, *batch) largest speed of a contact along an edge; one that would be faster stays [m/s].
     """
     touch, frame = contacts.active & ~contacts.is_limit, contacts.frame
     shapes = Shapes(model, pose, touch.shape[1:])
@@ -186,7 +203,7 @@ def _kinematics_of_sides(
     spins = _surface_spins(model, contacts, [side.shape for side in sides])
 
     def one(moves_a: Moves, moves_b: Moves, u: Vec3) -> ContactKinematics:
-        kinematics = _kinematics(a, b, moves_a, moves_b, spins, u)
+        kinematics = _kinematics(a, b, moves_a, moves_b, spins, u, fastest)
         kinematics = kinematics._replace(point=frame.T @ kinematics.point, normal=frame.T @ kinematics.normal)
         return jax.tree.map(lambda x: jnp.where(touch, x, 0), kinematics)
 
@@ -211,13 +228,14 @@ def _kinematics(
     B: Moves,
     spins: tuple[Scalar, Scalar],
     u: Vec3,
+    fastest: Array,
 ) -> ContactKinematics:
     """Compute the kinematics; all arguments are in the contact frames."""
     (w_a, acc_a, v_a), (w_b, acc_b, _) = A, B
     acc = acc_a - acc_b
     ux, uy = u.x, u.y
     mx, my = w_b.y - w_a.y, w_a.x - w_b.x  # m_A - m_B
-    x, y = _migration(a, b, mx, my, ux, uy)
+    x, y = _migration(a, b, mx, my, ux, uy, fastest)
     X, Y = x + ux, y + uy  # over B
     normal = 2 * (mx * x + my * y + w_b.y * ux - w_b.x * uy)
     normal += a.xx * x * x + 2 * a.xy * x * y + a.yy * y * y + b.xx * X * X + 2 * b.xy * X * Y + b.yy * Y * Y
@@ -242,8 +260,13 @@ def _edge_crossing(a: Feature, b: Feature) -> tuple[Array, Array]:
     return crossed, jnp.where(crossed, sine, 1)
 
 
-def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Array) -> tuple[Array, Array]:
-    """Return the y that minimizes m.y + y.K_A y / 2 + (y + u).K_B (y + u) / 2, in directions the features allow."""
+def _migration(
+    a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Array, fastest: Array
+) -> tuple[Array, Array]:
+    """Return the y that minimizes m.y + y.K_A y / 2 + (y + u).K_B (y + u) / 2, in directions the features allow.
+
+    fastest: largest y along an edge.
+    """
     xx, xy, yy = a.xx + b.xx, a.xy + b.xy, a.yy + b.yy
     fx, fy = mx + b.xx * ux + b.xy * uy, my + b.xy * ux + b.yy * uy  # the slope at y = 0
     flat = flat_angle(xx.dtype)
@@ -251,7 +274,10 @@ def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Arra
     def along(ex: Array, ey: Array, slope: Array) -> Array:
         """Return the distance to the minimum along a direction, 0 if both surfaces are flat along it."""
         k = ex * ex * xx + 2 * ex * ey * xy + ey * ey * yy
-        return safe_div(-slope, k)
+        return not_too_fast(safe_div(-slope, k))
+
+    def not_too_fast(s: Array) -> Array:
+        return jnp.where(jnp.abs(s) <= fastest, s, 0)
 
     # both smooth: the inverse of the sum of the curvatures, or its pseudo-inverse if one direction is flat
     trace, det = xx + yy, xx * yy - xy * xy
@@ -264,7 +290,7 @@ def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Arra
     x, y = jnp.where(b.ridge, b.ex * s - ux, x), jnp.where(b.ridge, b.ey * s - uy, y)
     # along the edge of A, up to the crossing if an edge of B crosses it
     crossed, sine = _edge_crossing(a, b)
-    meeting = (uy * b.ex - ux * b.ey) / sine
+    meeting = not_too_fast((uy * b.ex - ux * b.ey) / sine)
     s = jnp.where(crossed, meeting, along(a.ex, a.ey, a.ex * fx + a.ey * fy))
     x, y = jnp.where(a.ridge, a.ex * s, x), jnp.where(a.ridge, a.ey * s, y)
     # corners
@@ -313,6 +339,11 @@ def _gather_links(links: _LinkMotion, link: Array) -> _LinkMotion:
     """Return the motion of the contacts' links (C, *batch), zeros for the world."""
     pick = lambda x: jnp.where(link < 0, 0, gather(x, jnp.maximum(link, 0), 0))  # noqa: E731
     return jax.tree.map(pick, links)
+
+
+def _gather_sizes(size: Array, shape: Array) -> Array:
+    """Return the sizes (ns, *batch or ones) of shapes with these numbers (C, *batch)."""
+    return gather(jnp.broadcast_to(size, (len(size), *shape.shape[1:])), shape, 0)
 
 
 @fence

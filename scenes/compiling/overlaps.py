@@ -111,6 +111,10 @@ def _gap(a: HostShape, b: HostShape, shift: Array, Ra: Array, Rb: Array, enough:
         tried.append(crossings(a.edges @ Ra.T, b.edges @ Rb.T))
     middle = shift + Ra @ a.middle - Rb @ b.middle
     tried.append(np.where(np.linalg.norm(middle) > 0, middle, [0, 0, 1.0])[None])
+    for shape, R in ((a, Ra), (b, Rb)):
+        if shape.kind in ("capsule", "cylinder"):  # side by side they are farthest apart across their axes
+            across_axis = middle - R[:, 2] * (R[:, 2] @ middle)
+            tried.append(across_axis[None] if np.linalg.norm(across_axis) > 0 else R[None, :, 0])
     n = np.concatenate(tried)
     n = n / np.linalg.norm(n, axis=1, keepdims=True)
     skin = a.radius + b.radius

@@ -77,9 +77,7 @@ def prepare_step(
         expected, goes_on = _expected_acceleration(dv, tried, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, drive, expected))  # the choice of a step has no derivative
     longest, touch, room = _step_limits(rules, *known, max_dt, island, reach, clocks)
-    kinematics = contact_kinematics(
-        model, state.q, state.v, contacts, rows, h=max_dt * BRIEF, longest=max_dt
-    )
+    kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF, longest=max_dt)
     u = relative_velocity(rows, to_blocks(trees, state.v))
     kinematics = kinematics._replace(b=share_among_sticking(model, contacts, kinematics.b, u, max_dt))
     if goes_on is not None and rules.time_control != "fixed":

@@ -17,7 +17,7 @@ from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from .manifold import Face
-from .near import Z_AXIS, Near, at, direction, length_and_direction, only_where, select, sign, where
+from .near import Z_AXIS, Near, at, direction, length_and_direction, only_where, select, sign
 from .solid import Solid
 
 SIDES = ("capsule", "cylinder")  # kinds with a line on their side
@@ -48,16 +48,21 @@ def along_lines(
     if kind_a not in SIDES and kind_b not in SIDES:
         return rows
     first = rows[0]
-    alone = jnp.zeros_like(first.gap)
-    line_a = _side(kind_a, a, alone, Z_AXIS, X) if kind_a in SIDES else _edge(faces[0], first.a)
-    line_b = _side(kind_b, b, alone, X.R.columns[2], X, X.p) if kind_b in SIDES else _edge(faces[1], first.b)
+    none = jnp.zeros_like(first.gap)
+    if kind_a in SIDES:
+        line_a = _side(kind_a, a, none, Z_AXIS)
+        axis = X.R.columns[2]
+        line_b = _side(kind_b, b, none, axis, X.p) if kind_b in SIDES else _edge(faces[1], first.b, line_a.along)
+    else:
+        line_b = _side(kind_b, b, none, X.R.columns[2], X.p)
+        line_a = _edge(faces[0], first.a, line_b.along)
     size = (a if kind_a in SIDES else b).size.x
     along, ends = _ends(line_a, line_b, first, size)
     return first, *(select(along, x, y) for x, y in zip((*ends, only_where(False, ends[0])), rows[1:], strict=True))
 
 
-def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, X: Transform, middle: Vec3 | None = None) -> Line:
-    """The axis of a capsule or cylinder."""
+def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, middle: Vec3 | None = None) -> Line:
+    """The axis of a capsule or cylinder.  middle: of B; None: A, at the origin."""
     at_origin = Vec3(none, none, none)
     radius = none + solid.size.x if kind == "cylinder" or middle is not None else none
     along = jax.tree.map(lambda x: none + x, along)
@@ -65,18 +70,18 @@ def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, X: Transform, midd
 
 
 @fence
-def _edge(face: Face, point: Vec3) -> Line:
-    """The edge of a face that is nearest to a point."""
+def _edge(face: Face, point: Vec3, side: Vec3) -> Line:
+    """The edge of a face that a point is on; at a corner, the one that is more nearly parallel to a side."""
     ends = jax.tree.map(lambda x: jnp.roll(x, -1, 0), face.point)
     length, along = length_and_direction(ends - face.point, Z_AXIS)
     off = point - face.point
     way = off.dot(along)
     beside, beyond = off - along * way, jnp.maximum(jnp.maximum(-way, way - length), 0)
-    distance = jnp.where(length > 0, jnp.sqrt(beside.dot(beside)) + beyond, jnp.inf)
-    index = jnp.argmin(distance, 0)
-    start, along, length, distance = at(index, (face.point, along, length, distance))
+    on = (length > 0) & (beside.dot(beside) + beyond * beyond <= (NEAR * length) ** 2)
+    parallel = jnp.where(on, jnp.abs(along.dot(side)), -1)
+    start, along, length, parallel = at(jnp.argmax(parallel, 0), (face.point, along, length, parallel))
     half = length * 0.5
-    return Line(start + along * half, along, half, jnp.zeros_like(half), face.flat & (distance <= NEAR * length))
+    return Line(start + along * half, along, half, jnp.zeros_like(half), face.flat & (parallel >= 0))
 
 
 @fence

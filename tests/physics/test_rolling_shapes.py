@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import carom
 from carom.tests.oracles.rolling import rolling_ellipsoid
@@ -140,3 +142,73 @@ def test_a_light_foot_on_a_spring_does_not_chatter(steps, most, apart, scheme):
         assert run.stats.impacts <= most
         ends.append(np.asarray(run.q)[-1])
     np.testing.assert_allclose(ends[0], ends[1], atol=apart)
+
+
+def off_an_edge(shape, radius, count, seed):
+    """What rolls over the edge of a table: k, the start, and the run until it has left. k: inertia over m r^2."""
+    rng = np.random.default_rng(seed)
+    k, speed = rng.uniform(0.2, 0.9, count), rng.uniform(0.2, 0.9, count)
+    b = carom.SceneBuilder()
+    b.add_static("table", [carom.Box((1, 1, 0.5), position=(-1, 0, -0.5))], friction=1e3)
+    lying = (math.sqrt(0.5), math.sqrt(0.5), 0, 0)
+    b.add_body(
+        "roll", [shape], mass=1.0, inertia=(0.05, 0.05, 0.02), position=(0, 0, radius), quaternion=lying, friction=1e3
+    )
+    model, state = carom.compile_scene(b.build())
+    q, v = np.tile(np.asarray(state.q), (count, 1)), np.zeros((count, 6))
+    q[:, 0], v[:, 3], v[:, 1] = -0.1 * speed, speed, speed / radius
+    inertia = np.zeros((count, 1, 3, 3))
+    inertia[:, 0, [0, 1], [0, 1]], inertia[:, 0, 2, 2] = 0.05, k * radius**2
+    model = model.replace(inertia=inertia)
+    return k, speed, model, carom.State(q, v, np.zeros(count))
+
+
+@pytest.mark.parametrize("kind", ["cylinder", pytest.param("capsule", marks=pytest.mark.slow)])
+def test_what_rolls_over_an_edge_turns_about_it(kind):
+    """At the edge after 0.1 s; then r (1 + k) a = g sin(angle), without slip, until the edge carries nothing."""
+    r, count = 0.2, 12
+    shape = carom.Cylinder(r, 0.3) if kind == "cylinder" else carom.Capsule(r, 0.3)
+    k, speed, model, state = off_an_edge(shape, r, count, 7)
+    run = carom.rollout(model, state, duration=0.7, frame_dt=0.01)
+    assert (run.code == 0).all()
+    # one of these capsules slips as it leaves the edge
+    impacts, gained, lost = (0, 1e-6, 2e-4) if kind == "cylinder" else (2, 1e-3, 1e-2)
+    assert (run.stats.impacts <= impacts).all()
+    assert run.stats.ticks.max() < 2 * 0.7 * 240
+    q, v = np.asarray(run.q), np.asarray(run.v)
+    energy = 0.5 * (v[..., 3:] ** 2).sum(-1) + 0.5 * k[:, None] * r**2 * v[..., 1] ** 2 + 9.81 * q[..., 2]
+    assert (energy - energy[:, :1]).max() < gained
+    assert (energy[:, :1] - energy).max() < lost
+    assert np.abs(v[..., [0, 2, 4]]).max() < 1e-6  # it stays in its plane
+    for lane in range(count):
+        still = lambda t, y: 9.81 * math.cos(y[0]) - r * y[1] ** 2  # noqa: E731
+        still.terminal = True
+        path = solve_ivp(
+            lambda t, y, lane=lane: [y[1], 9.81 * math.sin(y[0]) / (r * (1 + k[lane]))], (0.1, 5),
+            [0, speed[lane] / r], events=still, rtol=1e-11, atol=1e-12, dense_output=True,
+        )  # fmt: skip
+        frames = np.flatnonzero((np.asarray(run.t)[lane] >= 0.1) & (np.asarray(run.t)[lane] < path.t[-1] - 0.01))
+        assert len(frames) > 5
+        angle, rate = path.sol(np.asarray(run.t)[lane][frames])
+        assert np.abs(q[lane, frames, 0] - r * np.sin(angle)).max() < 1e-4
+        assert np.abs(v[lane, frames, 1] - rate).max() < 1e-2
+
+
+def test_a_pile_of_logs_stands():
+    """Six cylinders that touch along lines, in one way only between blocks, each a little beside the next."""
+    r, lying = 0.1, (math.sqrt(0.5), math.sqrt(0.5), 0, 0)
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.8)
+    spots = [(2 * r * (i + row / 2), r + row * r * math.sqrt(3)) for row, n in enumerate((3, 2, 1)) for i in range(n)]
+    for k, (x, z) in enumerate(spots):
+        b.add_body(
+            f"log{k}", [carom.Cylinder(r, 0.4)], mass=2.0, position=(x, 0.01 * k, z), quaternion=lying, friction=0.8
+        )
+    stops = [carom.Box((0.02, 0.6, 0.1), position=(x, 0, 0.1)) for x in (-r - 0.02, 5 * r + 0.02)]
+    b.add_static("stops", stops, friction=0.8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", carom.SceneWarning)  # they touch, and do not overlap
+        model, state = carom.compile_scene(b.build())
+    run = carom.rollout(model, state, duration=3.0, frame_dt=0.1)
+    assert run.stats.ticks < 400
+    assert np.abs(np.asarray(run.q) - np.asarray(state.q)).max() < 1e-8

@@ -72,3 +72,29 @@ def test_a_box_that_slides_on_a_sliding_box():
     errors, order = orders(scene, 0.15, (1 / 120, 1 / 240, 1 / 480), end(scene, 0.15, 1 / 3840))
     assert errors[1] < 1e-3
     assert (order > ORDER).all(), errors
+
+
+@pytest.mark.parametrize(("dtype", "off"), [("float64", 3e-6), ("float32", 5e-4)])
+@pytest.mark.parametrize("max_dt", [1 / 60, 1 / 240, 1 / 960])
+def test_a_box_shoved_up_a_slope_that_cannot_hold_it(max_dt, dtype, off):
+    """It turns back wherever in a step its speed ends: two parabolas, on slopes that all differ."""
+    count, T, rng = 64, 1.0, np.random.default_rng(4)
+    tilt, speed = rng.uniform(0.2, 0.8, count), rng.uniform(0.5, 5, count)
+    mu = rng.uniform(0.05, 0.95, count) * np.tan(tilt)
+    b = carom.SceneBuilder()
+    b.add_plane()
+    b.add_body("box", [carom.Box((0.1, 0.1, 0.02))], mass=1.0, position=(0, 0, 0.02))
+    model, state = carom.compile_scene(b.build(), dtype=dtype)
+    gravity = G * np.stack([np.sin(tilt), 0 * tilt, -np.cos(tilt)], 1)
+    model = model.replace(pair_friction=mu[:, None].astype(dtype), gravity=gravity.astype(dtype))
+    v = np.zeros((count, 6), dtype)
+    v[:, 3] = -speed
+    start = carom.State(np.tile(state.q, (count, 1)), v, np.zeros(count, dtype))
+    run = carom.rollout(model, start, duration=T, frame_dt=T, max_dt=max_dt)
+    up, down = (G * (np.sin(tilt) + s * mu * np.cos(tilt)) for s in (1, -1))
+    turn = speed / up
+    exact = np.where(
+        turn > T, -speed * T + 0.5 * up * T**2, -0.5 * speed**2 / up + 0.5 * down * np.maximum(T - turn, 0) ** 2
+    )
+    assert (run.code == 0).all()
+    assert np.abs(np.asarray(run.q)[:, -1, 0] - exact).max() < off

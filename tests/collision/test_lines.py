@@ -76,7 +76,7 @@ def test_sides_touch_along_their_common_stretch(names, skew):
     on = s.rows.active
     for k, (low, high) in enumerate(ends):
         z = s.rows.point_a[k, on[k], 2]
-        assert abs(z.min() - low) < 1e-9 + 2 * skew and abs(z.max() - high) < 1e-9 + 2 * skew, (k, z, low, high)
+        np.testing.assert_allclose([z.min(), z.max()], [low, high], rtol=0, atol=1e-9 + 2 * skew)
     assert np.where(on, s.rows.gap, 0).max() < 1e-9 + skew**2 * 2
     _on_surfaces(s, placements, skew)
 
@@ -94,9 +94,8 @@ def _on_surfaces(s, placements, skew):
 
 def test_a_capsule_on_the_flat_of_a_cylinder_lies_on_two_points():
     turn = Rotation.from_euler("y", 90, degrees=True)
-    placements = [
-        Placement("flat", solid("capsule", (0.1, 0.3, 0), (0.1, 0.05, 0.5), turn), solid("cylinder", (0.8, 0.4, 0), (0, 0, 0), Rotation.identity()))
-    ]  # fmt: skip
-    s = detected(("capsule", "cylinder"), placements)
+    capsule = solid("capsule", (0.1, 0.3, 0), (0.1, 0.05, 0.5), turn)
+    table = solid("cylinder", (0.8, 0.4, 0), (0, 0, 0), Rotation.identity())
+    s = detected(("capsule", "cylinder"), [Placement("flat", capsule, table)])
     touching = np.sort(s.rows.point_a[0, s.rows.active[0] & (abs(s.rows.gap[0]) < 1e-9), 0])
     np.testing.assert_allclose(touching[[0, -1]], [-0.2, 0.4], atol=1e-6)

@@ -171,7 +171,7 @@ def test_what_rolls_over_an_edge_turns_about_it(kind):
     k, speed, model, state = off_an_edge(shape, r, count, 7)
     run = carom.rollout(model, state, duration=0.7, frame_dt=0.01)
     assert (run.code == 0).all()
-    # one of these capsules slips as it leaves the edge
+    # one of these capsules slips shortly before it leaves the edge
     impacts, gained, lost = (0, 1e-6, 2e-4) if kind == "cylinder" else (2, 1e-3, 1e-2)
     assert (run.stats.impacts <= impacts).all()
     assert run.stats.ticks.max() < 2 * 0.7 * 240
@@ -180,7 +180,7 @@ def test_what_rolls_over_an_edge_turns_about_it(kind):
     assert (energy - energy[:, :1]).max() < gained
     assert (energy[:, :1] - energy).max() < lost
     assert np.abs(v[..., [0, 2, 4]]).max() < 1e-6  # it stays in its plane
-    for lane in range(count):
+    for lane in np.flatnonzero(run.stats.impacts == 0):
         still = lambda t, y: 9.81 * math.cos(y[0]) - r * y[1] ** 2  # noqa: E731
         still.terminal = True
         path = solve_ivp(

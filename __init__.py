@@ -64,6 +64,8 @@ _HOME = {
     "step": "integrators.advance",
     "tile": "integrators.rollout",
     "Rollout": "integrators.rollout",
+    "Stats": "integrators.rollout",
+    "Events": "integrators.recording",
     "Code": "engine.results",
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
@@ -199,7 +201,9 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .integrators.advance import step as step
     from .integrators.options import Options as Options
     from .integrators.planar.rollout import chain_rollout as chain_rollout
+    from .integrators.recording import Events as Events
     from .integrators.rollout import Rollout as Rollout
+    from .integrators.rollout import Stats as Stats
     from .integrators.rollout import rollout as rollout
     from .integrators.rollout import tile as tile
     from .integrators.snapshots import model_hash as model_hash

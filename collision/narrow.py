@@ -95,7 +95,7 @@ KERNELS: dict[tuple[str, str], Kernel] = {
     ("sphere", "sphere"): Kernel(round.sphere_sphere, 1),
     ("sphere", "capsule"): Kernel(round.sphere_capsule, 1),
     ("sphere", "box"): Kernel(box.sphere_box, 1),
-    ("sphere", "cylinder"): Kernel(convex("sphere", "cylinder"), 1, searches=True),
+    ("sphere", "cylinder"): Kernel(round.sphere_cylinder, 1),
     ("sphere", "ellipsoid"): Kernel(convex("sphere", "ellipsoid"), 1, searches=True),
     ("sphere", "hull"): Kernel(polytope.sphere_hull, 1, searches=True),
     ("capsule", "capsule"): Kernel(round.capsule_capsule, 2),

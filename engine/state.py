@@ -25,8 +25,8 @@ class State:
 
     q: joint coordinates in link order; a free body's are its position, then its orientation [m, rad, unit quaternions
         w x y z].
-    v: joint velocities in link order; a free body's are its angular velocity, then its linear one, world axes [m/s,
-        rad/s].
+    v: joint velocities in link order; a free body's are its angular velocity, then the linear one of its origin, world
+        axes [rad/s, m/s].
     t: time [s].
     """
 

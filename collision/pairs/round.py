@@ -1,4 +1,5 @@
-"""Spheres and capsules with one another: points and segments with a radius, in closed form."""
+"""Spheres and capsules with one another, and spheres with cylinders: points and segments with a radius, in closed
+form."""
 
 from __future__ import annotations
 
@@ -7,7 +8,20 @@ import jax.numpy as jnp
 from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ..geometry.near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular, to_the_end
+from ..geometry.near import (
+    ORIGIN,
+    X_AXIS,
+    Z_AXIS,
+    Near,
+    between,
+    direction,
+    length_and_direction,
+    only_where,
+    perpendicular,
+    sign,
+    to_the_end,
+    where,
+)
 from ..geometry.solid import Solid
 
 ALONG = 0.99  # cosine of the angle up to which two capsules count as parallel and touch in two points
@@ -25,6 +39,21 @@ def sphere_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     core = X.p + axis * s
     normal = direction(-core, perpendicular(axis))
     return (between(ORIGIN, core, normal).inflate(a.size.x, b.size.x),)
+
+
+def sphere_cylinder(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
+    """Outside, the cylinder's nearest point is the sphere's centre clamped to it; inside, it is on the nearer of its side
+    and its cap."""
+    c = compute_once(X.R.T @ -X.p)
+    none, one = jnp.zeros_like(c.z), jnp.ones_like(c.z)
+    across, radial = length_and_direction(Vec3(c.x, c.y, none), X_AXIS)
+    up = sign(c.z)
+    side, cap = across - b.size.x, up * c.z - b.size.y  # distances beyond the two surfaces
+    nearer = where(side >= cap, Vec3(one, none, none), Vec3(none, none, one))
+    apart, out = length_and_direction(Vec3(jnp.maximum(side, 0.0), none, jnp.maximum(cap, 0.0)), nearer)
+    distance = jnp.where(apart > 0, apart, jnp.maximum(side, cap))
+    normal = X.R @ Vec3(radial.x * out.x, radial.y * out.x, up * out.z)
+    return (between(ORIGIN, -normal * distance, normal).inflate(a.size.x, 0.0),)
 
 
 def capsule_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

@@ -45,7 +45,7 @@ from .schemes import FOURTH_ORDER, step_and_close
 from .standstill import zero_faint_velocities
 
 LEAST = 1e-5  # part of a step: a slide that stops closer to its ends is ignored
-SLOWEST = 1e-4  # rest speeds: the end of a slower slide is not searched for
+SLOWEST = 0.01  # rest speeds: where a slower slip turns back is not searched for
 SLIDES = 3  # most rejected steps to locate the end of a slide
 
 
@@ -278,21 +278,25 @@ def _part_until_stick(
     """Return the part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
 
     u, p, v: velocities of the contacts at its start, their impulses, velocities (*batch, nv) at its end.
-    A contact that sticks at the end needs less friction than mu p_n, and one that slides back has friction along its
-    first slip. While it slides, friction is mu p_n against its slip; if it lasted for the whole step, the velocity at
-    the end would show how fast the slip decays.
-    Slides slower than SLOWEST, and those that stop within LEAST of either end of the step, are ignored.
+    A contact that sticks at the end needs less friction than mu p_n. While it slides, friction is mu p_n against its
+    slip; if it lasted for the whole step, the velocity at the end would show how fast the slip decays. What is left of
+    the friction after the slide holds the contact, or is more than mu p_n along the first slip: then it slides back.
+    Slides slower than SLOW that stick, or than SLOWEST, and those that stop within LEAST of either end of the step, are
+    ignored.
     """
     slip, used, most = _length(u.x, u.y), _length(p.x, p.y), mu * p.z
     slides = resting & (p.z > 0) & (slip > SLOWEST * model.rest_speed)
     x, y = (safe_div(c, slip, slides) for c in (u.x, u.y))
-    stops = slides & ((used < most * (1 - LEAST)) | (x * p.x + y * p.y > 0))
     more_x, more_y = (jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y)))
     more = Vec3(more_x, more_y, jnp.zeros_like(p.z))
     end = relative_velocity(rows, apply_impulses(rows, to_blocks(trees_of(model.topology), v), more))
     back = -(x * end.x + y * end.y)  # speed with which it would slide back at the end
-    stops = stops & (back > slip * LEAST) & (slip > (slip + back) * LEAST)
-    return safe_div(slip, slip + back, stops, 1)
+    stops = slides & (back > slip * LEAST) & (slip > (slip + back) * LEAST)
+    part = safe_div(slip, slip + back, stops, 1)
+    sticks = (slip > SLOW * model.rest_speed) & (used < most * (1 - LEAST))
+    against = -(x * p.x + y * p.y)
+    turns = against < most * (2 * part - 1 - LEAST)
+    return jnp.where(stops & (sticks | turns), part, 1)
 
 
 def _sticks_all_through(model: Model, contacts: Contacts, u: Vec3, p: Vec3) -> Array:

@@ -26,7 +26,7 @@ SLACK = 0.1  # of the radius: the largest difference between the gaps of an end 
 NEAR = 1e-6  # of an edge's length: a closest point nearer than this is on the edge
 
 
-class Line(NamedTuple):
+class AxisLine(NamedTuple):
     """middle: a point [m]; along: unit; half: half its length [m]; radius: of the surface about it [m]; there: whether
     the closest point is on it."""
 
@@ -61,16 +61,16 @@ def along_lines(
     return first, *(select(along, x, y) for x, y in zip((*ends, only_where(False, ends[0])), rows[1:], strict=True))
 
 
-def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, middle: Vec3 | None = None) -> Line:
+def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, middle: Vec3 | None = None) -> AxisLine:
     """The axis of a capsule or cylinder.  middle: of B; None: A, at the origin."""
     at_origin = Vec3(none, none, none)
     radius = none + solid.size.x if kind == "cylinder" or middle is not None else none
     along = jax.tree.map(lambda x: none + x, along)
-    return Line(at_origin if middle is None else middle, along, none + solid.size.y, radius, none == none)
+    return AxisLine(at_origin if middle is None else middle, along, none + solid.size.y, radius, none == none)
 
 
 @fence
-def _edge(face: Face, point: Vec3, side: Vec3) -> Line:
+def _edge(face: Face, point: Vec3, side: Vec3) -> AxisLine:
     """The edge of a face that a point is on; at a corner, the one that is more nearly parallel to a side."""
     ends = jax.tree.map(lambda x: jnp.roll(x, -1, 0), face.point)
     length, along = length_and_direction(ends - face.point, Z_AXIS)
@@ -81,11 +81,11 @@ def _edge(face: Face, point: Vec3, side: Vec3) -> Line:
     parallel = jnp.where(on, jnp.abs(along.dot(side)), -1)
     start, along, length, parallel = at(jnp.argmax(parallel, 0), (face.point, along, length, parallel))
     half = length * 0.5
-    return Line(start + along * half, along, half, jnp.zeros_like(half), face.flat & (parallel >= 0))
+    return AxisLine(start + along * half, along, half, jnp.zeros_like(half), face.flat & (parallel >= 0))
 
 
 @fence
-def _ends(a: Line, b: Line, first: Near, size: Scalar) -> tuple[Array, tuple[Near, Near]]:
+def _ends(a: AxisLine, b: AxisLine, first: Near, size: Scalar) -> tuple[Array, tuple[Near, Near]]:
     """Whether the shapes touch along their lines, and the rows of both ends of the stretch."""
     cosine = a.along.dot(b.along)
     centre, half = (b.middle - a.middle).dot(a.along), b.half * jnp.abs(cosine)
@@ -99,7 +99,7 @@ def _ends(a: Line, b: Line, first: Near, size: Scalar) -> tuple[Array, tuple[Nea
     return compute_once(along), (near[0], near[1])
 
 
-def _row(a: Line, b: Line, s: Scalar, normal: Vec3) -> Near:
+def _row(a: AxisLine, b: AxisLine, s: Scalar, normal: Vec3) -> Near:
     """The row at a position s on the line of A."""
     on_a = a.middle + a.along * s
     t = jnp.clip((on_a - b.middle).dot(b.along), -b.half, b.half)

@@ -42,7 +42,7 @@ def sphere_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 
 
 def sphere_cylinder(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-    """Outside, the cylinder's nearest point is the sphere's centre clamped to it; inside, it is on its side or its cap."""
+    """A cylinder's nearest point is the sphere's centre clamped to it; for one inside, it is on the side or a cap."""
     c = compute_once(X.R.T @ -X.p)
     none, one = jnp.zeros_like(c.z), jnp.ones_like(c.z)
     across, radial = length_and_direction(Vec3(c.x, c.y, none), X_AXIS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -160,7 +161,7 @@ def off_an_edge(shape, radius, count, seed):
     inertia = np.zeros((count, 1, 3, 3))
     inertia[:, 0, [0, 1], [0, 1]], inertia[:, 0, 2, 2] = 0.05, k * radius**2
     model = model.replace(inertia=inertia)
-    return k, speed, model, carom.State(q, v, np.zeros(count))
+    return k, speed, model, carom.State(*map(jnp.asarray, (q, v, np.zeros(count))))
 
 
 @pytest.mark.parametrize("kind", ["cylinder", pytest.param("capsule", marks=pytest.mark.slow)])

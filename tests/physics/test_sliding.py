@@ -2,6 +2,7 @@
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -89,7 +90,7 @@ def test_a_box_shoved_up_a_slope_that_cannot_hold_it(max_dt, dtype, off):
     model = model.replace(pair_friction=mu[:, None].astype(dtype), gravity=gravity.astype(dtype))
     v = np.zeros((count, 6), dtype)
     v[:, 3] = -speed
-    start = carom.State(np.tile(state.q, (count, 1)), v, np.zeros(count, dtype))
+    start = carom.State(jnp.tile(state.q, (count, 1)), jnp.asarray(v), jnp.zeros(count, dtype))
     run = carom.rollout(model, start, duration=T, frame_dt=T, max_dt=max_dt)
     up, down = (G * (np.sin(tilt) + s * mu * np.cos(tilt)) for s in (1, -1))
     turn = speed / up

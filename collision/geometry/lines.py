@@ -47,18 +47,22 @@ def along_lines(
     """
     if kind_a not in SIDES and kind_b not in SIDES:
         return rows
-    first = rows[0]
+    first, axis = rows[0], X.R.columns[2]
     none = jnp.zeros_like(first.gap)
     if kind_a in SIDES:
         line_a = _side(kind_a, a, none, Z_AXIS)
-        axis = X.R.columns[2]
         line_b = _side(kind_b, b, none, axis, X.p) if kind_b in SIDES else _edge(faces[1], first.b, line_a.along)
     else:
-        line_b = _side(kind_b, b, none, X.R.columns[2], X.p)
+        line_b = _side(kind_b, b, none, axis, X.p)
         line_a = _edge(faces[0], first.a, line_b.along)
     size = (a if kind_a in SIDES else b).size.x
-    along, ends = _ends(line_a, line_b, first, size)
-    return first, *(select(along, x, y) for x, y in zip((*ends, only_where(False, ends[0])), rows[1:], strict=True))
+    along = compute_once(_are_parallel(line_a, line_b, first))
+
+    def with_ends() -> tuple[Near, ...]:
+        ends = _ends(line_a, line_b, first, size)
+        return tuple(select(along, x, y) for x, y in zip((*ends, only_where(False, ends[0])), rows[1:], strict=True))
+
+    return first, *jax.lax.cond(along.any(), with_ends, lambda: rows[1:])
 
 
 def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, middle: Vec3 | None = None) -> AxisLine:
@@ -85,18 +89,21 @@ def _edge(face: Face, point: Vec3, side: Vec3) -> AxisLine:
 
 
 @fence
-def _ends(a: AxisLine, b: AxisLine, first: Near, size: Scalar) -> tuple[Array, tuple[Near, Near]]:
-    """Whether the shapes touch along their lines, and the rows of both ends of the stretch."""
-    cosine = a.along.dot(b.along)
-    centre, half = (b.middle - a.middle).dot(a.along), b.half * jnp.abs(cosine)
+def _are_parallel(a: AxisLine, b: AxisLine, first: Near) -> Array:
+    """Whether the closest row is on two parallel lines, across the normal."""
+    beside = jnp.maximum(jnp.abs(first.normal.dot(a.along)), jnp.abs(first.normal.dot(b.along))) < 1 - ALONG
+    return a.there & b.there & (jnp.abs(a.along.dot(b.along)) > ALONG) & beside
+
+
+@fence
+def _ends(a: AxisLine, b: AxisLine, first: Near, size: Scalar) -> tuple[Near, Near]:
+    """The rows of both ends of the stretch where the lines are side by side."""
+    centre, half = (b.middle - a.middle).dot(a.along), b.half * jnp.abs(a.along.dot(b.along))
     low, high = jnp.maximum(-a.half, centre - half), jnp.minimum(a.half, centre + half)
     rows = tuple(_row(a, b, s, first.normal) for s in (low, high))
-    reach = SLACK * size
-    beside = jnp.maximum(jnp.abs(first.normal.dot(a.along)), jnp.abs(first.normal.dot(b.along))) < 1 - ALONG
-    along = a.there & b.there & (jnp.abs(cosine) > ALONG) & (high > low) & beside
     rows = tuple(row._replace(gap=jnp.maximum(row.gap, first.gap)) for row in rows)
-    near = [only_where(row.gap < first.gap + reach, row) for row in rows]
-    return compute_once(along), (near[0], near[1])
+    near = [only_where((high > low) & (row.gap < first.gap + SLACK * size), row) for row in rows]
+    return near[0], near[1]
 
 
 def _row(a: AxisLine, b: AxisLine, s: Scalar, normal: Vec3) -> Near:
@@ -106,5 +113,5 @@ def _row(a: AxisLine, b: AxisLine, s: Scalar, normal: Vec3) -> Near:
     on_b = b.middle + b.along * t
     n = direction(on_a - on_b, normal)
     n = n * sign(n.dot(normal))  # deep inside a shape the lines may have passed each other
-    rows = Near((on_a - on_b).dot(n), n, on_a, on_b)
-    return rows.inflate(*(line.radius / jnp.sqrt(1 - n.dot(line.along) ** 2) for line in (a, b)))
+    row = Near((on_a - on_b).dot(n), n, on_a, on_b)
+    return row.inflate(*(line.radius / jnp.sqrt(jnp.maximum(1 - n.dot(line.along) ** 2, 0.25)) for line in (a, b)))

@@ -1,4 +1,4 @@
-"""Time of a tick by its stages: those of integrators/step.py, compiled separately and timed in mid-run."""
+"""Time of a tick by its stages: those of integrators/step.py, compiled separately by XLA and timed in mid-run."""
 
 from __future__ import annotations
 

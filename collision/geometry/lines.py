@@ -2,7 +2,7 @@
 
 Such shapes touch along a stretch of their lines, of which a kernel knows one point. The two ends of the stretch are
 rows, too: with one point alone a body would tip to one side and the other in turn, by angles below rounding. The gap of
-an end is exact also if the lines are a little skew.
+an end is exact also if the lines are a little skew; lines that are more skew touch where they cross.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .solid import Solid
 SIDES = ("capsule", "cylinder")  # kinds with a line on their side
 ALONG = 0.99  # cosine of the angle up to which two lines count as parallel
 SLACK = 0.1  # of the radius: the largest difference between the gaps of an end and of the closest point
+SKEW = {4: 1e-3, 8: 1e-7}  # by bytes per number: of the radius, the largest gap of an end because lines are skew
 NEAR = 1e-6  # of an edge's length: a closest point nearer than this is on the edge
 
 
@@ -56,7 +57,7 @@ def along_lines(
         line_b = _side(kind_b, b, none, axis, X.p)
         line_a = _edge(faces[0], first.a, line_b.along)
     size = (a if kind_a in SIDES else b).size.x
-    along = compute_once(_are_parallel(line_a, line_b, first))
+    along = compute_once(_are_parallel(line_a, line_b, first, size))
 
     def with_ends() -> tuple[Near, ...]:
         ends = _ends(line_a, line_b, first, size)
@@ -89,10 +90,13 @@ def _edge(face: Face, point: Vec3, side: Vec3) -> AxisLine:
 
 
 @fence
-def _are_parallel(a: AxisLine, b: AxisLine, first: Near) -> Array:
+def _are_parallel(a: AxisLine, b: AxisLine, first: Near, size: Scalar) -> Array:
     """Whether the closest row is on two parallel lines, across the normal."""
-    beside = jnp.maximum(jnp.abs(first.normal.dot(a.along)), jnp.abs(first.normal.dot(b.along))) < 1 - ALONG
-    return a.there & b.there & (jnp.abs(a.along.dot(b.along)) > ALONG) & beside
+    n, gap = first.normal, first.gap
+    beside = jnp.maximum(jnp.abs(n.dot(a.along)), jnp.abs(n.dot(b.along))) < 1 - ALONG
+    aside = a.along.cross(b.along).dot(n) * jnp.minimum(a.half, b.half)  # of an end
+    straight = aside * aside <= SKEW[gap.dtype.itemsize] * size * size
+    return a.there & b.there & (jnp.abs(a.along.dot(b.along)) > ALONG) & beside & straight
 
 
 @fence

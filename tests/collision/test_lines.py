@@ -41,7 +41,7 @@ def detected(names, placements):
     return Sample(names, placements, pair_scene(names).detect(placements), np.full(len(placements), np.nan))
 
 
-@pytest.mark.parametrize("skew", [0.0, 1e-7, 1e-3])
+@pytest.mark.parametrize("skew", [0.0, 1e-7, 5e-5])
 @pytest.mark.parametrize("names", [("box", "cylinder"), ("capsule", "box"), ("cylinder", "cube"), ("capsule", "cube")])
 def test_a_side_on_an_edge_touches_at_both_ends(names, skew):
     rng, block = np.random.default_rng(4), next(n for n in names if n in ("box", "cube"))
@@ -61,7 +61,7 @@ def test_a_side_on_an_edge_touches_at_both_ends(names, skew):
 
 
 @pytest.mark.parametrize("names", [("cylinder", "cylinder"), ("capsule", "cylinder")])
-@pytest.mark.parametrize("skew", [0.0, 1e-3])
+@pytest.mark.parametrize("skew", [0.0, 5e-5])
 def test_sides_touch_along_their_common_stretch(names, skew):
     rng, placements, ends = np.random.default_rng(5), [], []
     for _ in range(COUNT):
@@ -90,6 +90,14 @@ def _on_surfaces(s, placements, skew):
     apart = s.rows.point_a - s.rows.point_b - np.where(on, s.rows.gap, 0.0)[..., None] * s.rows.normal
     s.demand("a - b is not gap normal", np.where(on, np.linalg.norm(apart, axis=-1), 0.0).max(1), 5 * EXACT)
     s.demand("another is closer", np.where(on, s.rows.gap[:, :1] - s.rows.gap, 0.0).max(1), EXACT)
+
+
+def test_lines_that_cross_touch_at_the_crossing():
+    """Their ends would touch only after a turn: steps need not look for that."""
+    rng = np.random.default_rng(6)
+    cases = [on_an_edge("box", "cylinder", rng, 0.01) for _ in range(COUNT)]
+    s = detected(("box", "cylinder"), [Placement("crossing", a, b) for a, b, _, _ in cases])
+    np.testing.assert_array_equal(s.rows.active.sum(1), 1)
 
 
 def test_a_capsule_on_the_flat_of_a_cylinder_lies_on_two_points():

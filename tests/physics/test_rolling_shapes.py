@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.spatial.transform import Rotation
 
 import carom
 from carom.tests.oracles.rolling import rolling_ellipsoid
@@ -145,9 +146,12 @@ def test_a_light_foot_on_a_spring_does_not_chatter(steps, most, apart, scheme):
     np.testing.assert_allclose(ends[0], ends[1], atol=apart)
 
 
-def off_an_edge(shape, radius, count, seed):
-    """What rolls over the edge of a table: k, the start, and the run until it has left. k: inertia over m r^2."""
-    rng = np.random.default_rng(seed)
+def off_an_edge(shape, radius, yaw, seed):
+    """What rolls over the edge of a table: k, its speed, the model and states. k: inertia over m r^2.
+
+    yaw: of each lane, by which its axis is not parallel to the edge [rad].
+    """
+    count, rng = len(yaw), np.random.default_rng(seed)
     k, speed = rng.uniform(0.2, 0.9, count), rng.uniform(0.2, 0.9, count)
     b = carom.SceneBuilder()
     b.add_static("table", [carom.Box((1, 1, 0.5), position=(-1, 0, -0.5))], friction=1e3)
@@ -157,7 +161,11 @@ def off_an_edge(shape, radius, count, seed):
     )
     model, state = carom.compile_scene(b.build())
     q, v = np.tile(np.asarray(state.q), (count, 1)), np.zeros((count, 6))
-    q[:, 0], v[:, 3], v[:, 1] = -0.1 * speed, speed, speed / radius
+    turns = Rotation.from_euler("z", yaw[:, None]) * Rotation.from_euler("x", 90, degrees=True)
+    q[:, 3:] = turns.as_quat(scalar_first=True)
+    ahead = np.stack([np.cos(yaw), np.sin(yaw), 0 * yaw], 1) * speed[:, None]
+    q[:, :2], v[:, 3:] = -0.1 * ahead[:, :2], ahead
+    v[:, 0], v[:, 1] = -ahead[:, 1] / radius, ahead[:, 0] / radius
     inertia = np.zeros((count, 1, 3, 3))
     inertia[:, 0, [0, 1], [0, 1]], inertia[:, 0, 2, 2] = 0.05, k * radius**2
     model = model.replace(inertia=inertia)
@@ -167,20 +175,18 @@ def off_an_edge(shape, radius, count, seed):
 @pytest.mark.parametrize("kind", ["cylinder", pytest.param("capsule", marks=pytest.mark.slow)])
 def test_what_rolls_over_an_edge_turns_about_it(kind):
     """At the edge after 0.1 s; then r (1 + k) a = g sin(angle), without slip, until the edge carries nothing."""
-    r, count = 0.2, 12
+    r, yaw = 0.2, np.array([0, 0, 0, 0, *10 ** np.linspace(-8, -5, 8)])
     shape = carom.Cylinder(r, 0.3) if kind == "cylinder" else carom.Capsule(r, 0.3)
-    k, speed, model, state = off_an_edge(shape, r, count, 7)
+    k, speed, model, state = off_an_edge(shape, r, yaw, 7)
     run = carom.rollout(model, state, duration=0.7, frame_dt=0.01)
     assert (run.code == 0).all()
-    # one of these capsules slips shortly before it leaves the edge
-    impacts, gained, lost = (0, 1e-6, 2e-4) if kind == "cylinder" else (2, 1e-3, 1e-2)
-    assert (run.stats.impacts <= impacts).all()
-    assert run.stats.ticks.max() < 2 * 0.7 * 240
+    assert (run.stats.impacts <= np.where(yaw > 0, 20, 0)).all()
+    assert run.stats.ticks.max() < 3 * 0.7 * 240
     q, v = np.asarray(run.q), np.asarray(run.v)
     energy = 0.5 * (v[..., 3:] ** 2).sum(-1) + 0.5 * k[:, None] * r**2 * v[..., 1] ** 2 + 9.81 * q[..., 2]
-    assert (energy - energy[:, :1]).max() < gained
-    assert (energy[:, :1] - energy).max() < lost
-    assert np.abs(v[..., [0, 2, 4]]).max() < 1e-6  # it stays in its plane
+    assert (energy - energy[:, :1]).max() < 1e-6
+    assert (energy[:, :1] - energy).max() < 2e-4
+    assert (np.abs(v[..., [0, 2, 4]]).max((1, 2)) < np.where(yaw > 0, 1e-2, 1e-6)).all()  # it stays in its plane
     for lane in np.flatnonzero(run.stats.impacts == 0):
         still = lambda t, y: 9.81 * math.cos(y[0]) - r * y[1] ** 2  # noqa: E731
         still.terminal = True

@@ -22,7 +22,7 @@ from .solid import Solid
 
 SIDES = ("capsule", "cylinder")  # kinds with a line on their side
 ALONG = 0.99  # cosine of the angle up to which two lines count as parallel
-SLACK = 0.1  # of the radius: the largest difference between the gaps of an end and of the closest point
+SLACK = 0.1  # of the radii: the largest difference between the gaps of an end and of the closest point
 SKEW = {4: 1e-3, 8: 1e-7}  # by bytes per number: of the radius, the largest gap of an end because lines are skew
 NEAR = 1e-6  # of an edge's length: a closest point nearer than this is on the edge
 

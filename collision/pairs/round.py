@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
+from ..geometry.lines import ALONG, SLACK
 from ..geometry.near import (
     ORIGIN,
     X_AXIS,
@@ -23,9 +24,6 @@ from ..geometry.near import (
     where,
 )
 from ..geometry.solid import Solid
-
-ALONG = 0.99  # cosine of the angle up to which two capsules count as parallel and touch in two points
-SLACK = 0.1  # of the radii: largest difference between the gaps of the two points
 
 
 def sphere_sphere(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

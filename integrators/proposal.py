@@ -41,7 +41,7 @@ from .motion.exact import exact, impulses_from
 from .motion.softened import soften
 from .resolved import has_joints
 from .rules import Rules
-from .schemes import FOURTH_ORDER, step_and_close
+from .schemes import FIRST_ORDER, FOURTH_ORDER, step_and_close
 from .standstill import zero_faint_velocities
 
 LEAST = 1e-5  # part of a step: a slide that stops closer to its ends is ignored
@@ -174,7 +174,7 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         after = State(q, after.v, after.t)
     after = State(after.q, after.v, state.t + clocks.latest(h))
     part = clocks.least(
-        rows.tree, _part_until_stick(model, resting, rows, contacts.friction, u, solution.impulse, after.v), 1
+        rows.tree, _part_until_stick(rules, model, resting, rows, contacts.friction, u, solution.impulse, after.v), 1
     )
     if grips is not None:
         _, v = _apply_correction(model, clocks, after, lane.search.correction)
@@ -273,7 +273,7 @@ def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) 
 
 
 def _part_until_stick(
-    model: Model, resting: Array, rows: ContactJacobian, mu: Array, u: Vec3, p: Vec3, v: Array
+    rules: Rules, model: Model, resting: Array, rows: ContactJacobian, mu: Array, u: Vec3, p: Vec3, v: Array
 ) -> Array:
     """Return the part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
 
@@ -282,10 +282,11 @@ def _part_until_stick(
     slip; if it lasted for the whole step, the velocity at the end would show how fast the slip decays. What is left of
     the friction after the slide holds the contact, or is more than mu p_n along the first slip: then it slides back.
     Slides slower than SLOW that stick, or than SLOWEST, and those that stop within LEAST of either end of the step, are
-    ignored.
+    ignored. Schemes of order 1 have larger errors than slow slides have, and do not look for where these turn.
     """
     slip, used, most = _length(u.x, u.y), _length(p.x, p.y), mu * p.z
-    slides = resting & (p.z > 0) & (slip > SLOWEST * model.rest_speed)
+    slowest = SLOW if rules.scheme in FIRST_ORDER else SLOWEST
+    slides = resting & (p.z > 0) & (slip > slowest * model.rest_speed)
     x, y = (safe_div(c, slip, slides) for c in (u.x, u.y))
     more_x, more_y = (jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y)))
     more = Vec3(more_x, more_y, jnp.zeros_like(p.z))

@@ -29,7 +29,7 @@ from .contacts import Contacts
 from .determine import limited_dofs, phases, rests, touch_distance
 from .gather_scatter import gather
 
-SLOW = 4.0  # rest speeds: the end of a slower slide is not predicted; the velocity at the step's end is right anyway
+SLOW = 4.0  # rest speeds: the end of a slower slide is not predicted; a step that one turns in is tried again
 
 
 def touch_time(

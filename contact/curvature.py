@@ -50,6 +50,9 @@ from .features import Feature, features, flat_angle, surface_growth
 from .gather_scatter import gather
 
 VECTOR = 64  # bytes of one SIMD vector
+# Part of a step for which contact kinematics must hold. With longer times, a body that tumbles on its rim at 100 rad/s
+# counted as flat and could not step.
+BRIEF = 1 / 2**14
 
 
 class ContactKinematics(NamedTuple):
@@ -71,19 +74,17 @@ def contact_kinematics(
     v: Array,
     contacts: Contacts,
     rows: ContactJacobian,
-    *,
-    h: Array | float = 0.0,
     longest: Array | float = 0.0,
 ) -> ContactKinematics:
     """Compute contact kinematics at q (*batch, nq) and v (*batch, nv).
 
     b_n is the second derivative of the gap if dv/dt = 0. Ground (heightfields, meshes) counts as flat.
-    h: (*batch) the time for which b is to hold [s]. If a disc rocks on its rim, its contact runs around the rim, faster
-    if the disc leans less. A rim that leans by less than it turns in h counts as flat: its contacts stay.
-    longest: (*batch) the longest step [s]. Where an edge crosses an almost parallel side or edge, the crossing of a
-    body that tips runs along it at any speed. One that would leave the shapes within this time stays.
+    longest: (*batch) the longest step, for a small part of which b is to hold [s]. If a disc rocks on its rim, its
+    contact runs around the rim, faster if the disc leans less. A rim that leans by less than it turns in BRIEF of the
+    step counts as flat: its contacts stay. Where almost parallel lines cross, as an edge and a side do, the contact
+    stays if it would run out of the shapes within the step.
     """
-    return contact_kinematics_at(model, q, (v,), contacts, rows, h=h, longest=longest)[0]
+    return contact_kinematics_at(model, q, (v,), contacts, rows, longest)[0]
 
 
 def contact_kinematics_at(
@@ -92,8 +93,6 @@ def contact_kinematics_at(
     speeds: tuple[Array, ...],
     contacts: Contacts,
     rows: ContactJacobian,
-    *,
-    h: Array | float = 0.0,
     longest: Array | float = 0.0,
 ) -> tuple[ContactKinematics, ...]:
     """Compute `contact_kinematics` at several velocities; the first decides which rims count as flat."""
@@ -105,7 +104,7 @@ def contact_kinematics_at(
     u = tuple(relative_velocity(rows, to_blocks(trees_of(topology), v)) - rows.drift for v in speeds)
     last = jnp.where(touch, jnp.arange(1, len(touch) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (touch.ndim - 1)), 0)
     links = tuple(_link_motions(model, q, v, contacts.gap.shape[1:]) for v in speeds)
-    given = model, shapes_at(model, q).pose, links, jnp.asarray(h), jnp.asarray(longest)
+    given = model, shapes_at(model, q).pose, links, jnp.asarray(longest)
     each = VECTOR // q.dtype.itemsize
     of_contacts = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
     return map_first(each, _kinematics_of_contacts, last.max(), given, (of_contacts, u))
@@ -130,18 +129,19 @@ Moves = tuple[Vec3, Vec3, Vec3]  # angular velocity, acceleration and velocity o
 
 
 def _kinematics_of_contacts(
-    given: tuple[Model, Transform, tuple[_LinkMotion, ...], Array, Array], rows: tuple[Contacts, tuple[Vec3, ...]]
+    given: tuple[Model, Transform, tuple[_LinkMotion, ...], Array], rows: tuple[Contacts, tuple[Vec3, ...]]
 ) -> tuple[ContactKinematics, ...]:
-    (model, pose, motions, h, longest), (contacts, u) = given, rows
-    sides, links = _sides(model.topology, contacts), (contacts.link_a, contacts.link_b)
+    (model, pose, motions, longest), (contacts, u) = given, rows
+    sides, links, batch = _sides(model.topology, contacts), (contacts.link_a, contacts.link_b), contacts.gap.shape[1:]
     moves = [
         [_at_point(contacts.frame, side.point, _gather_links(each, link)) for each in motions]
         for side, link in zip(sides, links, strict=True)
     ]
     turning = moves[0][0][0] - moves[1][0][0]
-    tilt = (jnp.abs(turning.x) + jnp.abs(turning.y)) * h
-    size = rows_first(bounding_spheres(model).radius[..., None], contacts.gap.shape[1:])[..., 0]
-    size = jnp.minimum(*(_gather_sizes(size, side.shape) for side in sides))
+    tilt = (jnp.abs(turning.x) + jnp.abs(turning.y)) * (longest * BRIEF)
+    radius = bounding_spheres(model).radius[..., None]
+    sizes = jnp.broadcast_to(rows_first(radius, batch)[..., 0], (radius.shape[-2], *batch))
+    size = jnp.minimum(*(gather(sizes, side.shape, 0) for side in sides))
     fastest = safe_div(size, jnp.broadcast_to(longest, size.shape), otherwise=jnp.inf)
     return _kinematics_of_sides(model, pose, contacts, sides, list(zip(*moves, u, strict=True)), tilt, fastest)
 
@@ -339,11 +339,6 @@ def _gather_links(links: _LinkMotion, link: Array) -> _LinkMotion:
     """Return the motion of the contacts' links (C, *batch), zeros for the world."""
     pick = lambda x: jnp.where(link < 0, 0, gather(x, jnp.maximum(link, 0), 0))  # noqa: E731
     return jax.tree.map(pick, links)
-
-
-def _gather_sizes(size: Array, shape: Array) -> Array:
-    """Return the sizes (ns, *batch or ones) of shapes with these numbers (C, *batch)."""
-    return gather(jnp.broadcast_to(size, (len(size), *shape.shape[1:])), shape, 0)
 
 
 @fence

@@ -32,10 +32,6 @@ from .resolved import has_joints, resolved_step
 from .rules import Rules
 from .schemes import bend
 
-# Part of a step for which contact kinematics must hold. A rim that leans by less than it turns in that time counts as
-# flat. With longer times, a body that tumbles on its rim at 100 rad/s counted as flat and could not step.
-BRIEF = 1 / 2**14
-
 Controller = Callable[[Model, State, Array], Drive]  # (model, state, number of the next frame) -> drive
 
 
@@ -77,7 +73,7 @@ def prepare_step(
         expected, goes_on = _expected_acceleration(dv, tried, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, drive, expected))  # the choice of a step has no derivative
     longest, touch, room = _step_limits(rules, *known, max_dt, island, reach, clocks)
-    kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF, longest=max_dt)
+    kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, max_dt)
     u = relative_velocity(rows, to_blocks(trees, state.v))
     kinematics = kinematics._replace(b=share_among_sticking(model, contacts, kinematics.b, u, max_dt))
     if goes_on is not None and rules.time_control != "fixed":

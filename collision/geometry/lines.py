@@ -17,11 +17,12 @@ from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from .manifold import Face
-from .near import Z_AXIS, Near, at, direction, length_and_direction, only_where, select, sign
+from .near import ORIGIN, Z_AXIS, Near, at, direction, length_and_direction, only_where, select, sign
 from .solid import Solid
 
 SIDES = ("capsule", "cylinder")  # kinds with a line on their side
 ALONG = 0.99  # cosine of the angle up to which two lines count as parallel
+ACROSS = 0.01  # largest cosine between a line and the normal
 SLACK = 0.1  # of the radii: the largest difference between the gaps of an end and of the closest point
 SKEW = {4: 1e-3, 8: 1e-7}  # by bytes per number: of the radius, the largest gap of an end because lines are skew
 NEAR = 1e-6  # of an edge's length: a closest point nearer than this is on the edge
@@ -51,27 +52,26 @@ def along_lines(
     first, axis = rows[0], X.R.columns[2]
     none = jnp.zeros_like(first.gap)
     if kind_a in SIDES:
-        line_a = _side(kind_a, a, none, Z_AXIS)
+        line_a = _side(kind_a, a, none, Z_AXIS, ORIGIN)
         line_b = _side(kind_b, b, none, axis, X.p) if kind_b in SIDES else _edge(faces[1], first.b, line_a.along)
     else:
         line_b = _side(kind_b, b, none, axis, X.p)
         line_a = _edge(faces[0], first.a, line_b.along)
     size = (a if kind_a in SIDES else b).size.x
-    along = compute_once(_are_parallel(line_a, line_b, first, size))
+    parallel = compute_once(_are_parallel(line_a, line_b, first, size))
 
     def with_ends() -> tuple[Near, ...]:
         ends = _ends(line_a, line_b, first, size)
-        return tuple(select(along, x, y) for x, y in zip((*ends, only_where(False, ends[0])), rows[1:], strict=True))
+        return tuple(select(parallel, x, y) for x, y in zip((*ends, only_where(False, ends[0])), rows[1:], strict=True))
 
-    return first, *jax.lax.cond(along.any(), with_ends, lambda: rows[1:])
+    return first, *jax.lax.cond(parallel.any(), with_ends, lambda: rows[1:])
 
 
-def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, middle: Vec3 | None = None) -> AxisLine:
-    """The axis of a capsule or cylinder.  middle: of B; None: A, at the origin."""
-    at_origin = Vec3(none, none, none)
-    radius = none + solid.size.x if kind == "cylinder" or middle is not None else none
-    along = jax.tree.map(lambda x: none + x, along)
-    return AxisLine(at_origin if middle is None else middle, along, none + solid.size.y, radius, none == none)
+def _side(kind: str, solid: Solid, none: Scalar, along: Vec3, middle: Vec3) -> AxisLine:
+    """The axis of a cylinder, or the core of a capsule."""
+    along, middle = jax.tree.map(lambda x: none + x, (along, middle))
+    radius = none + solid.size.x if kind == "cylinder" else none
+    return AxisLine(middle, along, none + solid.size.y, radius, jnp.ones_like(none, bool))
 
 
 @fence
@@ -93,10 +93,10 @@ def _edge(face: Face, point: Vec3, side: Vec3) -> AxisLine:
 def _are_parallel(a: AxisLine, b: AxisLine, first: Near, size: Scalar) -> Array:
     """Whether the closest row is on two parallel lines, across the normal."""
     n, gap = first.normal, first.gap
-    beside = jnp.maximum(jnp.abs(n.dot(a.along)), jnp.abs(n.dot(b.along))) < 1 - ALONG
+    across = jnp.maximum(jnp.abs(n.dot(a.along)), jnp.abs(n.dot(b.along))) < ACROSS
     aside = a.along.cross(b.along).dot(n) * jnp.minimum(a.half, b.half)  # of an end
     straight = aside * aside <= SKEW[gap.dtype.itemsize] * size * size
-    return a.there & b.there & (jnp.abs(a.along.dot(b.along)) > ALONG) & beside & straight
+    return a.there & b.there & (jnp.abs(a.along.dot(b.along)) > ALONG) & across & straight
 
 
 @fence
@@ -104,10 +104,13 @@ def _ends(a: AxisLine, b: AxisLine, first: Near, size: Scalar) -> tuple[Near, Ne
     """The rows of both ends of the stretch where the lines are side by side."""
     centre, half = (b.middle - a.middle).dot(a.along), b.half * jnp.abs(a.along.dot(b.along))
     low, high = jnp.maximum(-a.half, centre - half), jnp.minimum(a.half, centre + half)
-    rows = tuple(_row(a, b, s, first.normal) for s in (low, high))
-    rows = tuple(row._replace(gap=jnp.maximum(row.gap, first.gap)) for row in rows)
-    near = [only_where((high > low) & (row.gap < first.gap + SLACK * size), row) for row in rows]
-    return near[0], near[1]
+
+    def end(s: Scalar) -> Near:
+        row = _row(a, b, s, first.normal)
+        there = (high > low) & (row.gap < first.gap + SLACK * size)
+        return only_where(there, row._replace(gap=jnp.maximum(row.gap, first.gap)))
+
+    return end(low), end(high)
 
 
 def _row(a: AxisLine, b: AxisLine, s: Scalar, normal: Vec3) -> Near:

@@ -30,7 +30,7 @@ def on_an_edge(name, kind, rng, skew):
     block = solid("hull" if len(cube) else "box", HALF, (0, 0, 0), Rotation.identity(), cube * HALF)
     axis = turn.apply([0, 0, 1])
     reach = h * abs(axis[1])
-    ends = np.clip([max(along - reach, -HALF[1]), min(along + reach, HALF[1])], -HALF[1], HALF[1])
+    ends = np.clip([along - reach, along + reach], -HALF[1], HALF[1])
     edge = np.stack([np.full(2, HALF[0]), ends, np.full(2, HALF[2])], 1)
     off = edge - rod.position
     gaps = np.linalg.norm(off - np.outer(off @ axis, axis), axis=1) - r

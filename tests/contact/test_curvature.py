@@ -17,7 +17,7 @@ import pytest
 import carom
 from carom.contact.contact_derivative import with_migration
 from carom.contact.contact_jacobian import jacobian_at, relative_velocity
-from carom.contact.curvature import contact_kinematics
+from carom.contact.curvature import BRIEF, contact_kinematics
 from carom.contact.determine import determine
 from carom.engine.algebra.rotation import Quat
 from carom.engine.algebra.vec3 import Vec3
@@ -322,7 +322,7 @@ def _of_wheel(model, q, v, h, lost):
         near = carom.detect(model, q)
         nan = {name: jnp.where(lost, np.nan, getattr(near, name)) for name in ("gap", "normal", "point_a", "point_b")}
         contacts = determine(model, q, near._replace(active=near.active & ~lost, **nan))
-        b = contact_kinematics(model, q, v, contacts, jacobian_at(model, q, contacts), h=h).b
+        b = contact_kinematics(model, q, v, contacts, jacobian_at(model, q, contacts), h / BRIEF).b
         return jnp.stack(b.xyz, -1), contacts
 
     b, slope, contacts = jax.jvp(b_of, (q, v), (jnp.cos(q), jnp.cos(v)), has_aux=True)

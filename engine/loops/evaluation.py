@@ -84,8 +84,11 @@ WORLD = Transform(Mat3(*(0.0 if is_zero(x) else x for x in vars(IDENTITY).values
 STILL = Motion(*NOWHERE.origins)
 
 
-def evaluate_loops(forest: Forest, model: Model, poses: list[LinkPoses]) -> list[LoopRows]:
-    """Evaluate the loops in the world, one entry per kind; relations of joint coordinates have no frames."""
+def evaluate_loops(forest: Forest, model: Model, poses: list[LinkPoses], far: bool = False) -> list[LoopRows]:
+    """Evaluate the loops in the world, one entry per kind; relations of joint coordinates have no frames.
+
+    far: whether their frames may be far apart (`Kind.far_rows`).
+    """
     T = forest.by_link([x.pose for x in poses])
 
     def of(group: LoopGroup) -> LoopRows:
@@ -94,7 +97,7 @@ def evaluate_loops(forest: Forest, model: Model, poses: list[LinkPoses]) -> list
         arrays = [(model.loop_position, 3), (model.loop_quaternion, 3), (model.loop_size, 1)]
         at, quaternions, size = (numbers(forest, x, own, group.loops) for x, own in arrays)
         a, b = (of_links(T, links, WORLD) for links in (group.a, group.b))
-        rows, coordinates = _evaluate_kind(group.kind)(a, b, at, quaternions, size)
+        rows, coordinates = _evaluate_kind(group.kind, far)(a, b, at, quaternions, size)
         if (active := activity(forest, model, group)) is not None:
             rows, coordinates = (tuple(_scale(row, active) for row in x) for x in (rows, coordinates))
         return LoopRows(rows, coordinates, (a.p, b.p))
@@ -103,17 +106,18 @@ def evaluate_loops(forest: Forest, model: Model, poses: list[LinkPoses]) -> list
 
 
 @functools.cache
-def _evaluate_kind(kind: str):
-    return fence(functools.partial(evaluate_rows, kind))
+def _evaluate_kind(kind: str, far: bool):
+    return fence(functools.partial(evaluate_rows, kind, far=far))
 
 
 def evaluate_rows(
-    kind: str, a: Transform, b: Transform, at: Array, quaternions: Array, size: Array
+    kind: str, a: Transform, b: Transform, at: Array, quaternions: Array, size: Array, far: bool = False
 ) -> tuple[Rows, Rows]:
     """Evaluate rows and coordinates of loops of a kind between links at a and b, from the model's arrays."""
     local = [Transform(Quat.of_array(quaternions[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
     ends = (a @ local[0], b @ local[1])
-    return KINDS[kind].rows(ends, size), KINDS[kind].coordinates(ends)
+    rows = KINDS[kind].far_rows if far else KINDS[kind].rows
+    return rows(ends, size), KINDS[kind].coordinates(ends)
 
 
 def activity(forest: Forest, model: Model, group: LoopGroup) -> Array | None:

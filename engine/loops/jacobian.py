@@ -44,7 +44,7 @@ from .kinds import RELATIONS, Row, row_count
 
 class Closed(NamedTuple):
     """m constraints, loop by loop.  A: the Jacobian;  bias: the part of their acceleration due to dA/dt v and to time;
-    error: G [m, rad];  rate: dG/dt = A v minus the rate of drives."""
+    error: G [m, rad], of directions the sine, 0 for opposite ones too;  rate: dG/dt = A v minus the rate of drives."""
 
     A: Float[Array, "*batch m nv"]
     bias: Float[Array, "*batch m"]

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from ..algebra.rotation import Quat
 from ..algebra.safe import safe_div, safe_sqrt
 from ..algebra.spatial import Transform
 from ..algebra.vec3 import Scalar, Vec3
@@ -41,13 +42,25 @@ Ends = tuple[Transform, Transform]  # of frames i and j in the world
 class Kind:
     """A kind of loop.  rows(ends, size): the constraints: `shifts` rows hold points, then `turns` rows hold directions.
     coordinates(ends): the free coordinates, as rows whose `error` is the coordinate; springs and limits act on them.
-    timed: whether the target of the row is the loop's function of time, not 0."""
+    timed: whether the target of the row is the loop's function of time, not 0.
+    off(ends): for kinds with directions that coincide, the rotation vector that frame j is off [rad]."""
 
     rows: Callable[[Ends, Scalar], Rows] = lambda ends, size: ()
     shifts: int = 0
     turns: int = 0
     coordinates: Callable[[Ends], Rows] = lambda ends: ()
     timed: bool = False
+    off: Callable[[Ends], Vec3] | None = None
+
+    def far_rows(self, ends: Ends, size: Scalar) -> Rows:
+        """The constraints of frames that may be far apart: to first order `rows`, but those are also 0 for directions
+        that are opposite, and Newton's method goes there from more than a right angle."""
+        rows = self.rows(ends, size)
+        if self.off is None:
+            return rows
+        phi, n = self.off(ends), ends[0].R.columns
+        axes = (n[k].cross(n[m]) for k, m in _ALIKE[: self.turns])
+        return rows[: self.shifts] + tuple(_turn(-phi.dot(axis), axis) for axis in axes)
 
 
 _AXES = tuple(Vec3(*(float(k == n) for k in range(3))) for n in range(3))
@@ -77,6 +90,22 @@ def _turn(error: Scalar, m: Vec3) -> Row:
 
 
 _PARALLEL, _ALIKE = ((1, 0), (2, 0)), ((1, 0), (2, 0), (1, 2))  # n_j0 along n_i0; no rotation about it either
+
+
+def _tilt(ends: Ends) -> Vec3:
+    """The shortest rotation that takes n_i0 to n_j0 [rad]; about n_i1 if they are opposite."""
+    n, to = ends[0].R.columns, ends[1].R.columns[0]
+    across, along = n[0].cross(to), n[0].dot(to)
+    sine = safe_sqrt(across.dot(across))
+    angle = jnp.arctan2(sine, along)
+    opposite = (sine == 0) & (along < 0)
+    return across * safe_div(angle, sine, otherwise=1) + n[1] * jnp.where(opposite, angle, 0)
+
+
+def _rotation(ends: Ends) -> Vec3:
+    """The rotation that takes frame i to frame j [rad]."""
+    i, j = (Quat.from_matrix(x.R) for x in ends)
+    return (j * i.conjugate()).log()
 
 
 def _angle(ends: Ends, about: int = 0) -> Row:
@@ -152,13 +181,17 @@ def _rolling(height: Scalar, touch: Vec3, ends: Ends) -> Rows:
 
 KINDS: dict[str, Kind] = {
     "spherical": Kind(lambda e, s: _point(e), 3),
-    "revolute": Kind(lambda e, s: _point(e) + _square(e, *_PARALLEL), 3, 2, lambda e: (_angle(e),)),
+    "revolute": Kind(lambda e, s: _point(e) + _square(e, *_PARALLEL), 3, 2, lambda e: (_angle(e),), off=_tilt),
     "universal": Kind(lambda e, s: (*_point(e), _inclination(e, s)), 3, 1, lambda e: (_first_turn(e), _second_turn(e))),
-    "prismatic": Kind(lambda e, s: _across(e, 1, 2) + _square(e, *_ALIKE), 2, 3, lambda e: (_shift(e),)),
-    "cylindrical": Kind(lambda e, s: _across(e, 1, 2) + _square(e, *_PARALLEL), 2, 2, lambda e: (_angle(e), _shift(e))),
-    "screw": Kind(lambda e, s: _screw(e, s) + _across(e, 1, 2) + _square(e, *_PARALLEL), 3, 2, lambda e: (_angle(e),)),
-    "planar": Kind(lambda e, s: _across(e, 0) + _square(e, *_PARALLEL), 1, 2),
-    "fixed": Kind(lambda e, s: _point(e) + _square(e, *_ALIKE), 3, 3),
+    "prismatic": Kind(lambda e, s: _across(e, 1, 2) + _square(e, *_ALIKE), 2, 3, lambda e: (_shift(e),), off=_rotation),
+    "cylindrical": Kind(
+        lambda e, s: _across(e, 1, 2) + _square(e, *_PARALLEL), 2, 2, lambda e: (_angle(e), _shift(e)), off=_tilt
+    ),
+    "screw": Kind(
+        lambda e, s: _screw(e, s) + _across(e, 1, 2) + _square(e, *_PARALLEL), 3, 2, lambda e: (_angle(e),), off=_tilt
+    ),
+    "planar": Kind(lambda e, s: _across(e, 0) + _square(e, *_PARALLEL), 1, 2, off=_tilt),
+    "fixed": Kind(lambda e, s: _point(e) + _square(e, *_ALIKE), 3, 3, off=_rotation),
     "distance": Kind(lambda e, s: (_length(e),), 1, 0, lambda e: (_length(e),), timed=True),
     "spring": Kind(coordinates=lambda e: (_length(e),)),
     "driven_turn": Kind(lambda e, s: (_angle(e),), 0, 1, timed=True),

@@ -82,7 +82,7 @@ def _close_from_afar(model: Model, q: Array, v: Array, t: Array) -> tuple[Array,
 def closer(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
     """Return q and v after one iteration from a state that may be far from closed; it turns no joint by more than TURN,
     so that FAR of them lead to the closed state next to it."""
-    dq, dv, _ = corrections(model, q, v, t)
+    dq, dv, _ = corrections(model, q, v, t, far=True)
     share = TURN / jnp.maximum(_most_turned(model.topology, dq), TURN)
     return integrate_q(model, q, dq * share[..., None], 1.0), v + dv
 
@@ -101,21 +101,25 @@ def _angles(topology: Topology) -> np.ndarray:
 
 @native_jit
 def loop_errors(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
-    """Return errors and rates (m,) of the loops' rows, in the loops' order, as those of `closed`."""
+    """Return errors and rates (m,) of the loops' rows, in the loops' order, for frames that may be far apart: opposite
+    directions have an error, other than in `closed`."""
     forest = Forest.of(model, q=q, v=v)
     poses = propagate_poses(forest, model, q)
-    loops, order = evaluate_loops(forest, model, poses), by_loop(model.topology)
+    loops, order = evaluate_loops(forest, model, poses, far=True), by_loop(model.topology)
     return errors(forest, model, loops, q, t)[order], rates(
         forest, model, loops, propagate_velocities(forest, poses, v), v, t
     )[order]
 
 
-def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array, Array]:
+def corrections(model: Model, q: Array, v: Array, t: Array, far: bool = False) -> tuple[Array, Array, Array]:
     """The displacement and the velocity change (*batch, nv) that remove the errors to first order, and the largest
-    error of a coordinate (*batch) [m, rad]."""
+    error of a coordinate (*batch) [m, rad].
+
+    far: whether frames may be far apart (`Kind.far_rows`).
+    """
     forest = Forest.of(model, q=q, v=v)
     poses = propagate_poses(forest, model, q)
-    loops = evaluate_loops(forest, model, poses)
+    loops = evaluate_loops(forest, model, poses, far)
     factors = factorize(forest, model, poses, inertias(forest, model, poses))
     coupling = couple(forest, model, poses, factors, loops)
     off = errors(forest, model, loops, q, t), rates(forest, model, loops, propagate_velocities(forest, poses, v), v, t)

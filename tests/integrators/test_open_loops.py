@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import carom
 from carom.engine.results import LOOPS_OPEN, SimulationError, SimulationWarning
@@ -48,6 +49,29 @@ def test_its_derivatives_are_differences(four_bar):
     slope, h = (q(1.1 + 1e-5) - q(1.1 - 1e-5)) / 2e-5, 1.1
     np.testing.assert_allclose(jax.jacfwd(q)(h), slope, rtol=1e-7)
     np.testing.assert_allclose(jax.jacrev(q)(h), slope, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("joint", "free"), [(carom.Fixed(), 0), (carom.Prismatic((0, 0, 1)), 0), (carom.Revolute((0, 0, 1)), 1)]
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_frames_turned_by_any_angle_close_the_short_way(joint, free, dtype):
+    """Also by half a turn, where the sines of all angles are 0. free: axes about which the joint may turn."""
+    scene = carom.SceneBuilder(gravity=(0, 0, 0))
+    scene.add_body("box", [carom.Box((0.1, 0.2, 0.3))])
+    scene.add_loop("box", (0, 0, 0), "world", ((0.4, 0, 1), (1, 0, 0, 0)), joint=joint)
+    model, state = carom.compile_scene(scene, dtype=dtype)
+    about_x = Rotation.from_rotvec(np.outer(np.radians((80, 91, 179, 180)), (1, 0, 0)))
+    turns = Rotation.concatenate([about_x, Rotation.from_rotvec(np.pi * np.eye(3)), Rotation.random(64, rng=5)])
+    q = np.tile(np.asarray(state.q), (len(turns), 1))
+    q[:, 3:] = turns.as_quat(scalar_first=True)
+    start = carom.State(jnp.asarray(q, state.q.dtype), jnp.zeros((len(turns), 6), dtype), jnp.zeros(len(turns), dtype))
+    ends = Rotation.from_quat(np.asarray(carom.close_loops(model, start).q)[:, 3:], scalar_first=True)
+    atol = 1e-9 if dtype == "float64" else 1e-3  # of sines and cosines
+    np.testing.assert_allclose(ends.apply((0, 0, 1)), np.tile((0, 0, 1), (len(turns), 1)), atol=atol)
+    tilt = np.arccos(np.clip(turns.apply((0, 0, 1))[:, 2], -1, 1))
+    least = tilt if free else turns.magnitude()
+    np.testing.assert_allclose((ends * turns.inv()).magnitude(), least, atol=10 * atol)
 
 
 def test_a_scene_without_loops_stays(four_bar):

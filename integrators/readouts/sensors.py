@@ -6,6 +6,7 @@ link needs less that of contacts (`quantities.py`). The effect of impacts is sum
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -64,7 +65,7 @@ def of_step(model: Model, step: StepSummary) -> Array:
 
 def of_jumps(model: Model, step: StepSummary) -> Array:
     """Return the contribution (*batch, width) of a step's impacts to each sensor."""
-    return sum((_of_jump(model, jump) for jump in step.jumps), start=jnp.zeros(()))
+    return functools.reduce(jnp.add, [_of_jump(model, jump) for jump in step.jumps])
 
 
 def _of_jump(model: Model, jump: VelocityJump) -> Array:

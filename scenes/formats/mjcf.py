@@ -119,6 +119,9 @@ def _compile(path: str, keyframe: str | int | None, warned: list[str]) -> Compil
         known = list_names(map(repr, names)) or "none"
         raise FileError(path, f"there is no keyframe {keyframe!r}; it has {known}")
     k = keyframe if type(keyframe) is int else names.index(keyframe)
+    mocap = m.body_mocapid >= 0
+    which = m.body_mocapid[mocap]
+    m.body_pos[mocap], m.body_quat[mocap] = m.key_mpos[k].reshape(-1, 3)[which], m.key_mquat[k].reshape(-1, 4)[which]
     return Compiled(m, off, on, m.key_qpos[k], m.key_qvel[k], m.key_ctrl[k])
 
 

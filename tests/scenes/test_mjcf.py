@@ -99,6 +99,19 @@ def test_it_starts_in_the_file_s_pose_or_in_a_keyframe(tmp_path):
         scene_of(tmp_path, TREE, keyframe="home")
 
 
+def test_mocap_bodies_are_statics_where_the_start_has_them(tmp_path):
+    text = """<mujoco><worldbody><body name="ball"><freejoint/><geom size=".1"/></body>
+      <body name="table" mocap="true" pos="0 0 -3"><geom type="box" size=".3 .3 .1"/>
+        <body name="leg" pos="0 0 -1"><geom type="box" size=".1 .1 1"/></body></body></worldbody>
+      <keyframe><key name="up" qpos="0 0 5 1 0 0 0" mpos="0 0 1" mquat="0 1 0 0"/></keyframe></mujoco>"""
+    for keyframe, height, sign in ((None, -3, -1), ("up", 1, 1)):
+        imported, _ = scene_of(tmp_path, text, keyframe=keyframe)
+        assert [link.name for link in imported.scene.links] == ["ball"]
+        places = {static.name: static.position for static in imported.scene.statics}
+        assert places == {"table": pytest.approx((0, 0, height)), "leg": pytest.approx((0, 0, height + sign))}
+        assert [item.what for item in imported.report.of("approximated")] == ["mocap body 'table'"]
+
+
 def test_a_start_outside_the_limits(tmp_path):
     body = '<body><joint name="j" range="30 60"/><geom size="1"/></body>'
     imported, _ = scene_of(tmp_path, f"<mujoco><worldbody>{body}</worldbody></mujoco>")

@@ -134,6 +134,29 @@ def test_what_falls_bounces_and_stands():
     assert (seen["height"][:, 1] == -1).all()
 
 
+def test_in_single_precision_readings_are_single():
+    """What hangs still and is struck by nothing: every kind that is summed."""
+    b = carom.SceneBuilder()
+    b.add_body("ball", [carom.Sphere(0.1)], mass=2.0, position=(0, 0, 0.1))
+    b.add_plane()
+    hinge = carom.Revolute((0, 1, 0), motor=carom.Motor("velocity", kd=np.inf, effort=100.0))
+    b.add_link("arm", joint=hinge, position=(0, 0, 2), mass=1.5, com=(0.5, 0, 0), inertia=(0, 0.1, 0.1))
+    b.add_site("grip", "arm")
+    for kind in ("accelerometer", "force", "torque"):
+        b.add_sensor(kind, kind, "grip")
+    b.add_sensor("effort", "joint_effort", link="arm")
+    b.add_sensor("touch", "touch", link="ball")
+    model, state = carom.compile_scene(b, dtype="float32")
+    seen = carom.rollout(model, state, duration=0.1, frame_dt=0.1, report="sensors").report["sensors"]
+    assert {x.dtype for x in seen.values()} == {jnp.dtype("float32")}
+    means = {name: np.asarray(seen[name][-1]) for name in ("accelerometer", "force", "torque", "effort", "touch")}
+    np.testing.assert_allclose(means["accelerometer"], (0, 0, G), atol=1e-4)
+    np.testing.assert_allclose(np.abs(means["force"]), (0, 0, 1.5 * G), atol=1e-4)
+    np.testing.assert_allclose(np.abs(means["torque"]), (0, 0.75 * G, 0), atol=1e-4)
+    np.testing.assert_allclose(np.abs(means["effort"]), [0.75 * G], atol=1e-4)
+    np.testing.assert_allclose(means["touch"], [2 * G], atol=1e-3)
+
+
 def test_a_hanging_weight():
     b = carom.SceneBuilder()
     b.add_link("rod", joint=carom.Revolute((0, 1, 0)), mass=1.0, com=(0.5, 0, 0), inertia=(0, 0, 0), q0=np.pi / 2)

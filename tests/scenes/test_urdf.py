@@ -181,6 +181,25 @@ HINGE = joint("j", "revolute", "a", "b", LIMIT)
 FOLLOWS = '<limit lower="-9" upper="9" effort="1" velocity="1"/><mimic joint="j" multiplier="2" offset="0.5"/>'
 
 
+def test_a_mimic_joint_may_follow_another(tmp_path):
+    """q_n = -q_m + 0.1 = -2 q_j - 0.4."""
+    follows = '<limit lower="-9" upper="9" effort="1" velocity="1"/><mimic joint="m" multiplier="-1" offset="0.1"/>'
+    links = ARM + link("d") + HINGE + joint("m", "revolute", "b", "c", FOLLOWS)
+    path = written(tmp_path, links + joint("n", "prismatic", "c", "d", follows) + "</robot>")
+    scene, _ = import_urdf(path, q0={"j": 0.25})
+    np.testing.assert_allclose(compile_scene(scene)[1].q, [0.25, 1.0, -0.9])
+    for choice in ("free", "fixed"):
+        bare = import_urdf(path, mimic=choice, q0={"j": 0.25}).scene.links
+        assert bare[1].q0 == 0.25
+        assert bare[3].q0 == (-0.9 if choice == "free" else None)
+    stuck = links.replace(LIMIT, '<limit lower="0.5" upper="0.5" effort="1" velocity="1"/>')
+    path = written(tmp_path, stuck + joint("n", "prismatic", "c", "d", follows) + "</robot>")
+    assert {x.joint.kind for x in import_urdf(path).scene.links} == {"fixed"}
+    circle = links.replace('joint="j"', 'joint="n"') + joint("n", "prismatic", "c", "d", follows) + "</robot>"
+    with pytest.raises(FileError, match="in a circle, m > n > m: one must follow none"):
+        import_urdf(written(tmp_path, circle))
+
+
 def test_mimic_joints_are_geared_or_as_told(tmp_path):
     path = written(tmp_path, ARM + HINGE + joint("m", "revolute", "b", "c", FOLLOWS) + "</robot>")
     scene, report = import_urdf(path, q0={"j": 0.25})

@@ -34,8 +34,9 @@ class Compiled:
         return 0.0 if array is None or len(array) <= i else array[i]
 
     def moves(self, body: int) -> bool:
-        """Return whether some joint is between the body and the world."""
-        return bool(self.m.body_weldid[body])
+        """Return whether some joint is between the body and the world. MuJoCo does not weld mocap bodies to it."""
+        root = self.m.body_weldid[body]
+        return bool(root) and self.m.body_mocapid[root] < 0
 
     def link_of(self, joint: int) -> str:
         """The link that the joint moves: a body's last joint moves the body, those before it move massless links."""

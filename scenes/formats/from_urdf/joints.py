@@ -76,7 +76,7 @@ class JointReader:
         kind, limit, note = node.text("type"), node.first("limit"), self.notes.add
         follows = node.first("mimic")
         if follows is not None:
-            leader = self.nodes[follows.text("joint")]
+            leader = self._leader(node, follows)
             still = self._stops(leader)
             if self.mimic == "gear" and not still:
                 ends = (x.only("child").text("link") for x in (node, leader))
@@ -101,9 +101,28 @@ class JointReader:
         return False
 
     def _stops(self, node: XmlElement) -> bool:
-        """Return whether a joint cannot move because its limits are equal."""
-        limits = self._limits(node)
-        return limits is not None and limits[0] == limits[1]
+        """Return whether a joint cannot move because its limits are equal, or those of one that it follows."""
+        limits, follows = self._limits(node), node.first("mimic")
+        equal = limits is not None and limits[0] == limits[1]
+        return equal if follows is None else self._stops(self._leader(node, follows))
+
+    def _leader(self, node: XmlElement, follows: XmlElement) -> XmlElement:
+        """The joint that a joint follows. It may follow another one, but not in a circle."""
+        names, ahead = [node.text("name")], follows
+        while ahead is not None:
+            leader = ahead.text("joint")
+            if leader not in self.nodes:
+                ahead.fail(f'joint "{names[-1]}" follows "{leader}", and there is no such joint: '
+                           + nearest(leader, list(self.nodes)))  # fmt: skip
+            if self.nodes[leader].text("type") not in ONE_DOF:
+                ahead.fail(f'joint "{names[-1]}" follows "{leader}", which has no coordinate: name one that has')
+            if leader in names:
+                ahead.fail(
+                    f"joints follow each other in a circle, {' > '.join([*names, leader])}: one must follow none"
+                )
+            names.append(leader)
+            ahead = self.nodes[leader].first("mimic")
+        return self.nodes[names[1]]
 
     def _limits(self, node: XmlElement) -> tuple[float, float] | None:
         limit = node.first("limit")
@@ -135,16 +154,8 @@ class JointReader:
             return self.given[name]
         value = 0.0
         if follows is not None:
-            leader = follows.text("joint")
-            if leader not in self.nodes:
-                follows.fail(f'joint "{name}" follows "{leader}", and there is no such joint: '
-                             + nearest(leader, list(self.nodes)))  # fmt: skip
-            other, factor, offset = self.nodes[leader], follows.number("multiplier", 1.0), follows.number("offset", 0.0)
-            if other.first("mimic") is not None or other.text("type") not in ONE_DOF:
-                follows.fail(
-                    f'joint "{name}" follows "{leader}", which is fixed or follows another: name what that follows'
-                )
-            value = factor * self._start(other, leader) + offset
+            leader, factor = self._leader(node, follows), follows.number("multiplier", 1.0)
+            value = factor * self._start(leader, leader.text("name")) + follows.number("offset", 0.0)
             if self.mimic != "free":
                 return value
         limits = self._limits(node)

@@ -27,10 +27,11 @@ from .clocks import ONE, Clocks
 from .islands_asleep import dofs_asleep, shapes_still
 from .lanes import Ready
 from .motion.forces import Drive, acceleration
+from .motion.softened import has_joints, with_damping
 from .proposal import Proposal
-from .resolved import has_joints, resolved_step
+from .resolved import resolved_step, resolved_when_damped
 from .rules import Rules
-from .schemes import bend
+from .schemes import FIRST_ORDER, bend
 
 Controller = Callable[[Model, State, Array], Drive]  # (model, state, number of the next frame) -> drive
 
@@ -65,7 +66,10 @@ def prepare_step(
     clocks: the clock of each tree from now on.
     """
     trees = trees_of(model.topology)
-    dv = acceleration(model, state, 1.0, drive.motors, drive.impulses(1.0))
+    soft = model
+    if has_joints(model.topology) and rules.scheme in FIRST_ORDER and rules.time_control != "fixed":
+        soft = with_damping(model, state, drive.motors, max_dt[..., None])
+    dv = acceleration(soft, state, 1.0, drive.motors, drive.impulses(1.0))
     if island is not None:
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected, goes_on = dv, None
@@ -151,7 +155,11 @@ def _step_limits(
         )
         longest = jnp.minimum(longest, unseen)
     if has_joints(model.topology):
-        longest = jnp.minimum(longest, resolved_step(model, state.q))
+        first_order = rules.scheme in FIRST_ORDER
+        within = (
+            resolved_when_damped(model, state, drive.motors, soon) if first_order else resolved_step(model, state.q)
+        )
+        longest = jnp.minimum(longest, within)
     if any(model.topology.gripped):  # a held joint does not move
         dv = jnp.where(at_wish(model, drive.motors, state.v), 0, dv)
     touch = touch_time(model, state.q, state.v, dv * bend(rules.scheme), near, rules.limits, soon, of_shape)

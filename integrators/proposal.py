@@ -38,8 +38,8 @@ from .creep import without_creep
 from .islands_asleep import dofs_asleep, restore_sleeping
 from .lanes import Correction, Lane
 from .motion.exact import exact, impulses_from
-from .motion.softened import soften
-from .resolved import has_joints
+from .motion.forces import acceleration
+from .motion.softened import has_joints, soften, with_damping
 from .rules import Rules
 from .schemes import FIRST_ORDER, FOURTH_ORDER, step_and_close
 from .standstill import zero_faint_velocities
@@ -250,8 +250,11 @@ def _midway(
     if has_joints(model.topology) and rules.scheme in FOURTH_ORDER:
         midway_state = State(half_there, state.v, state.t + lane.clocks.latest(middle))
         model, dv = soften(model, state, midway_state, ready.drive, lane.clocks.of_dofs(model.topology, middle * 2))
-        if lane.island is not None:
-            dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, lane.island), 0, -1), 0, dv)
+    elif has_joints(model.topology) and rules.scheme in FIRST_ORDER:
+        model = with_damping(model, state, ready.drive.motors, lane.clocks.of_dofs(model.topology, h))
+        dv = acceleration(model, state, 1.0, ready.drive.motors, ready.drive.impulses(1.0))
+    if lane.island is not None:
+        dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, lane.island), 0, -1), 0, dv)
     inverse, grips = None, None
     if any(model.topology.gripped):
         inverse, rests = inverse_mass_matrix(model, half_there), phases(model, contacts, u_n).resting.any(0)

@@ -17,7 +17,13 @@ from jax import Array
 from ...engine.dynamics.passive import motor_forces
 from ...engine.model import Model
 from ...engine.state import State
+from ...engine.topology import Topology
 from .forces import Drive, acceleration
+
+
+def has_joints(topology: Topology) -> bool:
+    """Return whether the scene has more than free bodies."""
+    return set(topology.joints) - {"floating", "fixed"} != set()
 
 
 def soften(model: Model, state: State, midway: State, drive: Drive, h: Array) -> tuple[Model, Array]:
@@ -27,10 +33,22 @@ def soften(model: Model, state: State, midway: State, drive: Drive, h: Array) ->
     midway: in its middle, with the velocities of the start.
     h: its length, in a shape that broadcasts with velocities [s].
     """
-    force = motor_forces(model, state.q, state.v, drive.motors)
-    follows = jnp.abs(force) < model.motor_effort
-    finite = jnp.where(jnp.isinf(model.motor_kd), 0, model.motor_kd)
-    D = model.damping + jnp.where(follows, finite, 0)
-    K = model.stiffness + jnp.where(follows, model.motor_kp, 0)
+    D, K = _yielding(model, state, drive.motors)
     soft = model.replace(armature=model.armature + D * (h / 2) + K * (h * h / 6))
     return soft, acceleration(soft, midway, 1.0, drive.motors, drive.impulses(1.0))
+
+
+def with_damping(model: Model, state: State, motors: Array | None, h: Array) -> Model:
+    """Return the model with inertias M + h D, with which forces of the start of a step include the effect of damping
+    at its end: `semi_implicit` is stable for any damping.
+
+    h: length of the step, in a shape that broadcasts with velocities [s].
+    """
+    return model.replace(armature=model.armature + _yielding(model, state, motors)[0] * h)
+
+
+def _yielding(model: Model, state: State, motors: Array | None) -> tuple[Array, Array]:
+    """Return D and K (*batch, nv) of joints; a motor that gives all it can does not yield."""
+    follows = jnp.abs(motor_forces(model, state.q, state.v, motors)) < model.motor_effort
+    finite = jnp.where(jnp.isinf(model.motor_kd), 0, model.motor_kd)
+    return model.damping + jnp.where(follows, finite, 0), model.stiffness + jnp.where(follows, model.motor_kp, 0)

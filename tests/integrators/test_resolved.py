@@ -39,3 +39,29 @@ def test_a_stiff_joint_over_a_floor_swings_in_time():
     rate = np.sqrt(64.0 / 1e-4 + 9.81 / 0.1)
     end = carom.rollout(model, state, duration=5 * 2 * np.pi / rate, frame_dt=5 * 2 * np.pi / rate, max_dt=1 / 60)
     assert float(end.q[-1, 0]) == pytest.approx(0.1, rel=2e-2)
+
+
+def test_stiff_motors_need_no_short_steps_of_order_1():
+    """A mass that sinks on a leg whose light foot stands: m z'' = kp (length - z) - kd z' - m g. The foot alone would
+    come to rest within 1e-4 s."""
+    kp, kd, m, g, length = 2000.0, 240.0, 5.0, 9.81, 0.5
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.5)
+    b.add_link("mass", joint=carom.Prismatic((0, 0, 1)), mass=m, inertia=np.eye(3), q0=length)
+    leg = carom.Prismatic((0, 0, 1), motor=carom.Motor("position", kp=kp, kd=kd))
+    b.add_link(
+        "foot", "mass", joint=leg, position=(0, 0, -length), mass=0.02, inertia=np.eye(3) * 1e-5,
+        shapes=[carom.Box((0.1, 0.1, 0.01), position=(0, 0, 0.01))],
+    )  # fmt: skip
+    model, state = carom.compile_scene(b)
+    slow, fast = np.roots([m, kd, kp])[::-1]
+    t = np.linspace(0, 0.5, 26)
+    sag = -m * g / kp * (1 - (fast * np.exp(slow * t) - slow * np.exp(fast * t)) / (fast - slow))
+    worst = []
+    for rate in (200, 400):
+        run = carom.rollout(model, state, duration=0.5, frame_dt=0.02, max_dt=1 / rate, scheme="semi_implicit")
+        assert int(run.stats.ticks) <= rate + 5  # two a step
+        assert int(run.stats.impacts) == 0
+        worst.append(np.abs(np.asarray(run.q)[:, 0] - length - sag).max())
+    assert worst[0] < 1e-3
+    assert worst[1] == pytest.approx(worst[0] / 2, rel=0.2)

@@ -32,6 +32,7 @@ from .proposal import Proposal
 from .resolved import resolved_step, resolved_when_damped
 from .rules import Rules
 from .schemes import FIRST_ORDER, bend
+from .spin import followed_step
 
 Controller = Callable[[Model, State, Array], Drive]  # (model, state, number of the next frame) -> drive
 
@@ -78,6 +79,9 @@ def prepare_step(
     known = stop_gradient((model, state, near, bounds, drive, expected))  # the choice of a step has no derivative
     longest, touch, room = _step_limits(rules, *known, max_dt, island, reach, clocks)
     kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, max_dt)
+    if rules.time_control != "fixed":
+        follows = followed_step(*stop_gradient((model, state, contacts, kinematics)), max_dt)
+        longest = jnp.minimum(longest, clocks.least(rows.tree, follows, jnp.inf))
     u = relative_velocity(rows, to_blocks(trees, state.v))
     kinematics = kinematics._replace(b=share_among_sticking(model, contacts, kinematics.b, u, max_dt))
     if goes_on is not None and rules.time_control != "fixed":

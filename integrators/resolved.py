@@ -41,14 +41,14 @@ def resolved_when_damped(model: Model, state: State, motors: Array | None, longe
     The step's own damping slows down what swings: each estimate is that for the inertias of the one before.
     """
 
-    def damped(h: Array) -> Array:
+    def slow_down(h: Array) -> Array:
         soft = with_damping(model, state, motors, h[..., None])
         return jnp.minimum(h, _swing(soft, jnp.abs(inverse_mass_matrix(soft, state.q))))
 
     undamped = _swing(model, jnp.abs(inverse_mass_matrix(model, state.q)))
     longest = jnp.broadcast_to(longest, undamped.shape)
     return jax.lax.cond(
-        (undamped < longest).any(), lambda: jnp.maximum(undamped, damped(damped(longest))), lambda: longest
+        (undamped < longest).any(), lambda: jnp.maximum(undamped, slow_down(slow_down(longest))), lambda: longest
     )
 
 

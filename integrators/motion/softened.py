@@ -18,7 +18,7 @@ from ...engine.dynamics.passive import motor_forces
 from ...engine.model import Model
 from ...engine.state import State
 from ...engine.topology import Topology
-from .forces import Drive, acceleration
+from .forces import Drive, Step, acceleration
 
 
 def has_joints(topology: Topology) -> bool:
@@ -38,7 +38,7 @@ def soften(model: Model, state: State, midway: State, drive: Drive, h: Array) ->
     return soft, acceleration(soft, midway, 1.0, drive.motors, drive.impulses(1.0))
 
 
-def with_damping(model: Model, state: State, motors: Array | None, h: Array) -> Model:
+def with_damping(model: Model, state: State, motors: Array | None, h: Step) -> Model:
     """Return the model with inertias M + h D, with which forces of the start of a step include the effect of damping
     at its end: `semi_implicit` is stable for any damping.
 

@@ -61,7 +61,7 @@ def import_mjcf(
     statics, owners = statics_of(file, frames, contact, ledger)
     owners |= {b: [frames[b].owner] for b in range(file.m.nbody) if file.moves(b)}
     loops = read_loops(file, frames, ledger)
-    sensors = read_sensors(file, frames, _kinds_of_sensors(path), ledger)
+    sensors = read_sensors(file, frames, _kinds_of_sensors(path), len(contact.layers) < file.m.ngeom, ledger)
     excluded = exclusions(file, owners, ledger)
     note_left_out(file, ledger)
     if ledger.refused:

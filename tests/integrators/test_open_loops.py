@@ -62,7 +62,9 @@ def test_frames_turned_by_any_angle_close_the_short_way(joint, free, dtype):
     scene.add_loop("box", (0, 0, 0), "world", ((0.4, 0, 1), (1, 0, 0, 0)), joint=joint)
     model, state = carom.compile_scene(scene, dtype=dtype)
     about_x = Rotation.from_rotvec(np.outer(np.radians((80, 91, 179, 180)), (1, 0, 0)))
-    turns = Rotation.concatenate([about_x, Rotation.from_rotvec(np.pi * np.eye(3)), Rotation.random(64, rng=5)])
+    turns = Rotation.concatenate(
+        [about_x, Rotation.from_rotvec(np.pi * np.eye(3)), Rotation.random(64, rng=np.random.default_rng(5))]
+    )
     q = np.tile(np.asarray(state.q), (len(turns), 1))
     q[:, 3:] = turns.as_quat(scalar_first=True)
     start = carom.State(jnp.asarray(q, state.q.dtype), jnp.zeros((len(turns), 6), dtype), jnp.zeros(len(turns), dtype))

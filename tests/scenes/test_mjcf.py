@@ -112,6 +112,16 @@ def test_mocap_bodies_are_statics_where_the_start_has_them(tmp_path):
         assert [item.what for item in imported.report.of("approximated")] == ["mocap body 'table'"]
 
 
+@pytest.mark.parametrize(("geom", "outcome"), [("", "taken"), ('contype="0" conaffinity="0"', "approximated")])
+def test_the_report_says_what_rays_do_not_see(tmp_path, geom, outcome):
+    text = f"""<mujoco><worldbody><geom type="plane" size="5 5 .1" pos="0 0 -1"/>
+      <geom type="box" size=".1 2 2" pos="2 0 0" {geom}/>
+      <body><joint axis="0 0 1"/><geom size=".1"/><site name="ahead" euler="0 90 0"/></body>
+      </worldbody><sensor><rangefinder name="ray" site="ahead"/></sensor></mujoco>"""
+    imported, _ = scene_of(tmp_path, text)
+    assert "rangefinder sensor 'ray'" in [item.what for item in imported.report.of(outcome)]
+
+
 def test_a_start_outside_the_limits(tmp_path):
     body = '<body><joint name="j" range="30 60"/><geom size="1"/></body>'
     imported, _ = scene_of(tmp_path, f"<mujoco><worldbody>{body}</worldbody></mujoco>")

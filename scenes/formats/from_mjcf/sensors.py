@@ -28,10 +28,12 @@ class Sensors(NamedTuple):
     sensors: tuple[SensorSpec, ...]
 
 
-def read_sensors(file: Compiled, body_frames: list[BodyFrame], kinds: Mapping[int, str], ledger: Ledger) -> Sensors:
+def read_sensors(
+    file: Compiled, body_frames: list[BodyFrame], kinds: Mapping[int, str], unseen: bool, ledger: Ledger
+) -> Sensors:
     """Read sites and sensors.  body_frames: of every body, see `links.py`.
 
-    kinds: names of MuJoCo's kinds of sensors, by number."""
+    kinds: names of MuJoCo's kinds of sensors, by number.  unseen: whether geoms are left out that MuJoCo's rays hit."""
     sites = {SITE: {s: _site(file, body_frames, SITE, s) for s in range(file.m.nsite)}}
     sensors = []
     for i in range(file.m.nsensor):
@@ -43,11 +45,11 @@ def read_sensors(file: Compiled, body_frames: list[BodyFrame], kinds: Mapping[in
         sensors.append(found)
         if file.m.sensor_cutoff[i]:
             ledger.note("ignored", f"cutoff of {kind} sensor", name, "readings are not cut off")
-        if kind == "touch":
-            why = "it reads all contacts of its body, not those within its site"
-            ledger.note("approximated", f"{kind} sensor", name, why)
-        else:
-            ledger.note("taken", f"{kind} sensor", name)
+        why = {
+            "touch": "it reads all contacts of its body, not those within its site",
+            "rangefinder": "its rays go through geoms that touch nothing" if unseen else "",
+        }.get(kind, "")
+        ledger.note("approximated" if why else "taken", f"{kind} sensor", name, why)
     rows = tuple(site for kind in sites.values() for site in kind.values())
     return Sensors(rows, tuple(sensors))
 

@@ -1,0 +1,85 @@
+"""The longest step that follows contacts which run around free bodies.
+
+A step takes the contact Jacobian midway. If a body's centre of mass is beside the line of the contact's normal, the arm
+between them turns with the spin, as on a tippe top or a box that spins on the floor. What the arm turns within a step
+is an error of friction's moment that always points the same way. Balls and wheels have no such arms.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..contact.contacts import Contacts
+from ..contact.curvature import ContactKinematics
+from ..contact.gather_scatter import gather
+from ..engine.algebra.rotation import Quat
+from ..engine.algebra.safe import safe_div, safe_sqrt
+from ..engine.algebra.vec3 import Vec3
+from ..engine.model import Model
+from ..engine.state import State
+from ..engine.topology import Topology
+
+SPIN = 0.2  # [rad] largest angle by which an arm turns in a step
+ASIDE = 1e-3  # part of the arm: a centre of mass that is nearer to the line of the normal is on it
+
+
+def followed_step(
+    model: Model, state: State, contacts: Contacts, kinematics: ContactKinematics, max_dt: Array
+) -> Array:
+    """Return the longest step (C, *batch) that follows each contact, inf if it need not be followed [s].
+
+    max_dt: () or (*batch), the longest step [s].
+    """
+    never, bodies = jnp.full_like(contacts.gap, jnp.inf), _free_bodies(model.topology)
+    if not len(bodies):
+        return never
+    topology, batch = model.topology, contacts.gap.shape[1:]
+    q, v = (
+        [jnp.stack([x[..., starts[i] + k] for i in bodies]) for k in range(n)]
+        for x, starts, n in ((state.q, topology.q_start, 7), (state.v, topology.v_start, 6))
+    )
+    com = [jnp.stack([jnp.broadcast_to(model.com[..., i, k], batch) for i in bodies]) for k in range(3)]
+    spin, offset = Vec3(*v[:3]), Quat(*q[3:]).rotate(Vec3(*com))
+
+    def look() -> Array:
+        number = np.full(topology.n_links + 1, -1, np.int32)  # the last link is the world
+        number[list(bodies)] = np.arange(len(bodies))
+        moving = spin, Vec3(*q[:3]) + offset, Vec3(*v[3:]) + spin.cross(offset)
+        numbers = (jnp.asarray(number)[link] for link in (contacts.link_a, contacts.link_b))
+        return functools.reduce(jnp.minimum, (_of_side(k, moving, contacts, kinematics) for k in numbers))
+
+    fast = (spin.dot(spin) * max_dt**2 > SPIN**2).any()
+    return jax.lax.cond(fast, look, lambda: never)
+
+
+def _of_side(body: Array, moving: tuple[Vec3, Vec3, Vec3], contacts: Contacts, kinematics: ContactKinematics) -> Array:
+    """Return the longest step (C, *batch) for the bodies on one side of the contacts.
+
+    body: (C, *batch) their numbers, -1 for what is no free body.
+    moving: angular velocities, centres of mass and their velocities, components (n, *batch).
+    """
+    spin, center, velocity = jax.tree.map(lambda x: gather(x, jnp.maximum(body, 0), 0), moving)
+    n, arm = contacts.frame.rows[2], contacts.point - center
+    height, fast = n.dot(arm), spin.dot(spin)
+    change = kinematics.point - velocity - kinematics.normal * height
+    at, soon = (x - n * n.dot(x) for x in (arm, change))  # where it is beside the normal, and how that changes
+    there = contacts.active & ~contacts.is_limit & (body >= 0)
+
+    def rate(x: Vec3, least: Array) -> Array:
+        turning, size = spin.cross(x), x.dot(x)
+        return safe_div(turning.dot(turning), size, there & (size > least))
+
+    least = ASIDE**2 * arm.dot(arm)
+    return safe_div(SPIN, safe_sqrt(jnp.maximum(rate(at, least), rate(soon, least * fast))), otherwise=jnp.inf)
+
+
+@functools.cache
+def _free_bodies(topology: Topology) -> tuple[int, ...]:
+    """Return links that float and carry no other."""
+    parents = set(topology.parents)
+    return tuple(i for i, joint in enumerate(topology.joints) if joint == "floating" and i not in parents)

@@ -67,6 +67,8 @@ _HOME = {
     "Stats": "integrators.rollout",
     "Events": "integrators.recording",
     "Code": "engine.results",
+    "SimulationError": "engine.results",
+    "SimulationWarning": "engine.results",
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
@@ -197,6 +199,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.planar.sensitivity import chain_torque_jacobian as chain_torque_jacobian
     from .engine.planar.sensitivity import chain_torques as chain_torques
     from .engine.results import Code as Code
+    from .engine.results import SimulationError as SimulationError
+    from .engine.results import SimulationWarning as SimulationWarning
     from .engine.state import State as State
     from .integrators.advance import step as step
     from .integrators.options import Options as Options

@@ -37,6 +37,7 @@ from .readouts.report import Report, make_report, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
 from .rules import Rules
 from .run import Ran, close_record, open_record, run, run_lane, run_lane_reversible
+from .stiff_joints import warn_of_stiff_joints
 
 
 @jax.tree_util.register_dataclass
@@ -241,6 +242,9 @@ def rollout(
         code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # in numpy, which compiles nothing
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}
         results.raise_for(code, results.last_well(t, q, v), room if known else None)
+        if contacts and state.t.ndim == 0 and rules.time_control != "fixed":
+            ticks = int(result.stats.ticks)
+            warn_of_stiff_joints(model, state, rules.scheme, float(duration / max_dt), float(max_dt), ticks, 2)
     return result
 
 

@@ -1,5 +1,7 @@
 """Steps resolve what acts in joints: none is longer than the fastest motion allows, and none is much shorter."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,3 +67,10 @@ def test_stiff_motors_need_no_short_steps_of_order_1():
         worst.append(np.abs(np.asarray(run.q)[:, 0] - length - sag).max())
     assert worst[0] < 1e-3
     assert worst[1] == pytest.approx(worst[0] / 2, rel=0.2)
+    with pytest.warns(
+        carom.SimulationWarning, match=r'stops link "foot" \(8.3e-05 s\). scheme="semi_implicit" needs no'
+    ):
+        carom.rollout(model, state, duration=0.1, frame_dt=0.02)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        carom.rollout(model.replace(armature=[0.05, 0.05]), state, duration=0.1, frame_dt=0.02)

@@ -21,6 +21,7 @@ from ..engine.algebra.rotation import Quat
 from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model
+from ..engine.rows import take
 from ..engine.state import State
 from ..engine.topology import Topology
 
@@ -39,17 +40,19 @@ def followed_step(
     if not len(bodies):
         return never
     topology, batch = model.topology, contacts.gap.shape[1:]
-    q, v = (
-        [jnp.stack([x[..., starts[i] + k] for i in bodies]) for k in range(n)]
-        for x, starts, n in ((state.q, topology.q_start, 7), (state.v, topology.v_start, 6))
-    )
-    com = [jnp.stack([jnp.broadcast_to(model.com[..., i, k], batch) for i in bodies]) for k in range(3)]
-    spin, offset = Vec3(*v[:3]), Quat(*q[3:]).rotate(Vec3(*com))
+
+    def of_bodies(x: Array, starts: tuple[int, ...], n: int) -> Array:
+        rows = [starts[i] + k for i in bodies for k in range(n)]
+        return jnp.moveaxis(take(x, rows, -1).reshape(*x.shape[:-1], len(bodies), n), -2, 0)
+
+    q, v = of_bodies(state.q, topology.q_start, 7), of_bodies(state.v, topology.v_start, 6)
+    com = jnp.moveaxis(jnp.broadcast_to(take(model.com, bodies, -2), (*batch, len(bodies), 3)), -2, 0)
+    spin, offset = Vec3.of(v), Quat.of_array(q[..., 3:]).rotate(Vec3.of(com))
 
     def look() -> Array:
         number = np.full(topology.n_links + 1, -1, np.int32)  # the last link is the world
         number[list(bodies)] = np.arange(len(bodies))
-        moving = spin, Vec3(*q[:3]) + offset, Vec3(*v[3:]) + spin.cross(offset)
+        moving = spin, Vec3.of(q) + offset, Vec3.of(v[..., 3:]) + spin.cross(offset)
         numbers = (jnp.asarray(number)[link] for link in (contacts.link_a, contacts.link_b))
         return functools.reduce(jnp.minimum, (_of_side(k, moving, contacts, kinematics) for k in numbers))
 

@@ -11,6 +11,7 @@ with M and C at q + h/2 v: of order 2, where forces of the start of the step wou
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -33,7 +34,10 @@ def soften(model: Model, state: State, midway: State, drive: Drive, h: Array) ->
     midway: in its middle, with the velocities of the start.
     h: its length, in a shape that broadcasts with velocities [s].
     """
-    D, K = _yielding(model, state, drive.motors)
+    follows = jnp.abs(motor_forces(model, state.q, state.v, drive.motors)) < model.motor_effort
+    finite = jnp.where(jnp.isinf(model.motor_kd), 0, model.motor_kd)
+    D = model.damping + jnp.where(follows, finite, 0)
+    K = model.stiffness + jnp.where(follows, model.motor_kp, 0)
     soft = model.replace(armature=model.armature + D * (h / 2) + K * (h * h / 6))
     return soft, acceleration(soft, midway, 1.0, drive.motors, drive.impulses(1.0))
 
@@ -42,13 +46,22 @@ def with_damping(model: Model, state: State, motors: Array | None, h: Step) -> M
     """Return the model with inertias M + h D, with which forces of the start of a step include the effect of damping
     at its end: `semi_implicit` is stable for any damping.
 
+    A motor whose force at the end is within its effort follows, even if that of the start is not: bounded at the start,
+    it would throw a light link back and forth.
     h: length of the step, in a shape that broadcasts with velocities [s].
     """
-    return model.replace(armature=model.armature + _yielding(model, state, motors)[0] * h)
+    rigid = jnp.isinf(model.motor_kd)  # rigid motors act by impulses
+    kd = jnp.where(rigid, 0, model.motor_kd)
+    unbounded = model.replace(motor_effort=jnp.full_like(model.motor_effort, jnp.inf))
+    force = motor_forces(unbounded, state.q, state.v, motors)
 
+    def force_at_end() -> Array:
+        soft = unbounded.replace(armature=model.armature + (model.damping + kd) * h)
+        return force - kd * acceleration(soft, state, 1.0, motors) * h
 
-def _yielding(model: Model, state: State, motors: Array | None) -> tuple[Array, Array]:
-    """Return D and K (*batch, nv) of joints; a motor that gives all it can does not yield."""
-    follows = jnp.abs(motor_forces(model, state.q, state.v, motors)) < model.motor_effort
-    finite = jnp.where(jnp.isinf(model.motor_kd), 0, model.motor_kd)
-    return model.damping + jnp.where(follows, finite, 0), model.stiffness + jnp.where(follows, model.motor_kp, 0)
+    bounded = jnp.abs(force) >= model.motor_effort
+    follows = jnp.abs(jax.lax.cond(bounded.any(), force_at_end, lambda: force)) < model.motor_effort
+    return model.replace(
+        armature=model.armature + (model.damping + jnp.where(follows, kd, 0)) * h,
+        motor_effort=jnp.where(follows & ~rigid, jnp.inf, model.motor_effort),
+    )

@@ -74,3 +74,23 @@ def test_stiff_motors_need_no_short_steps_of_order_1():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         carom.rollout(model.replace(armature=[0.05, 0.05]), state, duration=0.1, frame_dt=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*steps resolve")
+@pytest.mark.parametrize("effort", [5.0, 50.0])
+def test_a_stiff_motor_at_its_bound_does_not_throw_a_light_link(effort):
+    """Its bound would change the link's speed by 100 rad/s in a step; the motor gives less once that is enough."""
+    b = carom.SceneBuilder()
+    b.add_plane(offset=-5.0)
+    motor = carom.Motor("position", kp=800.0, kd=30.0, effort=effort)
+    joint = carom.Revolute((0, 1, 0), motor=motor)
+    b.add_link("foot", joint=joint, mass=0.1, inertia=np.eye(3) * 2e-3, shapes=[carom.Sphere(0.01)], q0=1.0)
+    model, state = carom.compile_scene(b)
+    ends = []
+    for scheme in ("semi_implicit", "exact"):
+        run = carom.rollout(model, state, duration=0.3, frame_dt=0.02, max_dt=1 / 240, scheme=scheme)
+        ends.append(np.asarray(run.q)[:, 0])
+        assert (np.diff(ends[-1]) < 0).all()  # no way back
+        assert scheme == "exact" or int(run.stats.ticks) <= 90
+    np.testing.assert_allclose(*ends, atol=0.03)

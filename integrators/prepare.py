@@ -27,9 +27,9 @@ from .clocks import ONE, Clocks
 from .islands_asleep import dofs_asleep, shapes_still
 from .lanes import Ready
 from .motion.forces import Drive, acceleration
-from .motion.softened import has_joints, with_damping
+from .motion.softened import has_joints
 from .proposal import Proposal
-from .resolved import resolved_step, resolved_when_damped
+from .resolved import expected_when_damped, resolved_step, resolved_when_damped
 from .rules import Rules
 from .schemes import FIRST_ORDER, bend
 from .spin import followed_step
@@ -67,15 +67,14 @@ def prepare_step(
     clocks: the clock of each tree from now on.
     """
     trees = trees_of(model.topology)
-    soft = model
-    if has_joints(model.topology) and rules.scheme in FIRST_ORDER and rules.time_control != "fixed":
-        soft = with_damping(model, state, drive.motors, max_dt[..., None])
-    dv = acceleration(soft, state, 1.0, drive.motors, drive.impulses(1.0))
+    dv = acceleration(model, state, 1.0, drive.motors, drive.impulses(1.0))
     if island is not None:
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected, goes_on = dv, None
+    if has_joints(model.topology) and rules.scheme in FIRST_ORDER and rules.time_control != "fixed":
+        expected = expected_when_damped(model, state, drive, max_dt, dv)
     if tried is not None and before is not None:
-        expected, goes_on = _expected_acceleration(dv, tried, clocks, model.topology)
+        expected, goes_on = _expected_acceleration(expected, tried, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, drive, expected))  # the choice of a step has no derivative
     longest, touch, room = _step_limits(rules, *known, max_dt, island, reach, clocks)
     kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, max_dt)

@@ -38,8 +38,7 @@ from .creep import without_creep
 from .islands_asleep import dofs_asleep, restore_sleeping
 from .lanes import Correction, Lane
 from .motion.exact import exact, impulses_from
-from .motion.forces import acceleration
-from .motion.softened import has_joints, soften, with_damping
+from .motion.softened import damped_acceleration, has_joints, soften
 from .rules import Rules
 from .schemes import FIRST_ORDER, FOURTH_ORDER, step_and_close
 from .standstill import zero_faint_velocities
@@ -250,14 +249,15 @@ def _midway(
     if has_joints(model.topology) and rules.scheme in FOURTH_ORDER:
         midway_state = State(half_there, state.v, state.t + lane.clocks.latest(middle))
         model, dv = soften(model, state, midway_state, ready.drive, lane.clocks.of_dofs(model.topology, middle * 2))
-    elif has_joints(model.topology) and rules.scheme in FIRST_ORDER:
-        model = with_damping(model, state, ready.drive.motors, lane.clocks.of_dofs(model.topology, h))
-        dv = acceleration(model, state, 1.0, ready.drive.motors, ready.drive.impulses(1.0))
+    inverse, grips = None, None
+    if has_joints(model.topology) and rules.scheme in FIRST_ORDER:
+        length = lane.clocks.of_dofs(model.topology, h)
+        model, inverse, dv = damped_acceleration(model, state, ready.drive, length, dv, half_there)
     if lane.island is not None:
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, lane.island), 0, -1), 0, dv)
-    inverse, grips = None, None
     if any(model.topology.gripped):
-        inverse, rests = inverse_mass_matrix(model, half_there), phases(model, contacts, u_n).resting.any(0)
+        inverse = inverse_mass_matrix(model, half_there) if inverse is None else inverse
+        rests = phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
         implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # these change the motion of joints
         implicit = implicit if window is None else implicit | window

@@ -18,6 +18,7 @@ from ..engine.algebra.safe import safe_div, safe_sqrt
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
+from .motion.forces import Drive, acceleration
 from .motion.softened import with_damping
 
 SWING = 0.5  # [rad] phase of the fastest oscillation in a step
@@ -30,9 +31,7 @@ def resolved_step(model: Model, q: Array) -> Array:
     It is inf if no joint has a spring, a position motor or damping.
     """
     inverse = jnp.abs(inverse_mass_matrix(model, q))
-    rigid = jnp.isinf(model.motor_kd)  # rigid motors act by impulses
-    rate = _largest(model, inverse, model.damping + jnp.where(rigid, 0, model.motor_kd))
-    return jnp.minimum(_swing(model, inverse), safe_div(DECAY, rate, otherwise=jnp.inf))
+    return jnp.minimum(_swing(model, inverse), _decay(model, inverse))
 
 
 def resolved_when_damped(model: Model, state: State, motors: Array | None, longest: Array) -> Array:
@@ -50,6 +49,23 @@ def resolved_when_damped(model: Model, state: State, motors: Array | None, longe
     return jax.lax.cond(
         (undamped < longest).any(), lambda: jnp.maximum(undamped, slow_down(slow_down(longest))), lambda: longest
     )
+
+
+def expected_when_damped(model: Model, state: State, drive: Drive, max_dt: Array, dv: Array) -> Array:
+    """Return the accelerations (*batch, nv) that a step of `max_dt` of order 1 has, dv if nothing decays fast."""
+
+    def whole() -> Array:
+        soft = with_damping(model, state, drive.motors, max_dt[..., None])
+        return acceleration(soft, state, 1.0, drive.motors, drive.impulses(1.0))
+
+    fast = _decay(model, jnp.abs(inverse_mass_matrix(model, state.q))) < max_dt
+    return jax.lax.cond(fast.any(), whole, lambda: dv)
+
+
+def _decay(model: Model, inverse: Array) -> Array:
+    rigid = jnp.isinf(model.motor_kd)  # rigid motors act by impulses
+    rate = _largest(model, inverse, model.damping + jnp.where(rigid, 0, model.motor_kd))
+    return safe_div(DECAY, rate, otherwise=jnp.inf)
 
 
 def _swing(model: Model, inverse: Array) -> Array:

@@ -15,7 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...contact.contact_jacobian import inverse_mass_matrix
 from ...engine.dynamics.passive import motor_forces
+from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ...engine.state import State
 from ...engine.topology import Topology
@@ -50,6 +52,32 @@ def with_damping(model: Model, state: State, motors: Array | None, h: Step) -> M
     it would throw a light link back and forth.
     h: length of the step, in a shape that broadcasts with velocities [s].
     """
+    return _add_damping(model, state, motors, h)[0]
+
+
+def damped_acceleration(
+    model: Model, state: State, drive: Drive, h: Array, dv: Array, middle: Array
+) -> tuple[Model, Array, Array]:
+    """Return the model `with_damping`, its M^-1 (T, w, w, *batch) at `middle`, and its accelerations (*batch, nv).
+
+    h: length of the step, in a shape that broadcasts with velocities [s].
+    dv: accelerations of the model without it at the start.
+    middle: coordinates midway (*batch, nq), where the accelerations are right to first order in the step.
+    """
+    soft, bounded = _add_damping(model, state, drive.motors, h)
+    inverse, trees = inverse_mass_matrix(soft, middle), trees_of(model.topology)
+
+    def change() -> Array:  # (M + h D) a = M dv
+        held = to_blocks(trees, (soft.armature - model.armature) * dv)
+        less = (inverse * held[:-1, None]).sum(2)
+        return dv - from_blocks(trees, jnp.concatenate([less, jnp.zeros_like(less[:1])]))
+
+    whole = lambda: acceleration(soft, state, 1.0, drive.motors, drive.impulses(1.0))  # noqa: E731
+    return soft, inverse, jax.lax.cond(bounded, whole, change)
+
+
+def _add_damping(model: Model, state: State, motors: Array | None, h: Step) -> tuple[Model, Array]:
+    """Return the model `with_damping`, and whether a motor's force at the start is beyond its effort."""
     rigid = jnp.isinf(model.motor_kd)  # rigid motors act by impulses
     kd = jnp.where(rigid, 0, model.motor_kd)
     unbounded = model.replace(motor_effort=jnp.full_like(model.motor_effort, jnp.inf))
@@ -59,9 +87,10 @@ def with_damping(model: Model, state: State, motors: Array | None, h: Step) -> M
         soft = unbounded.replace(armature=model.armature + (model.damping + kd) * h)
         return force - kd * acceleration(soft, state, 1.0, motors) * h
 
-    bounded = jnp.abs(force) >= model.motor_effort
-    follows = jnp.abs(jax.lax.cond(bounded.any(), force_at_end, lambda: force)) < model.motor_effort
-    return model.replace(
+    bounded = (jnp.abs(force) >= model.motor_effort).any()
+    follows = jnp.abs(jax.lax.cond(bounded, force_at_end, lambda: force)) < model.motor_effort
+    soft = model.replace(
         armature=model.armature + (model.damping + jnp.where(follows, kd, 0)) * h,
         motor_effort=jnp.where(follows & ~rigid, jnp.inf, model.motor_effort),
     )
+    return soft, bounded

@@ -68,11 +68,12 @@ def prepare_step(
     """
     trees = trees_of(model.topology)
     dv = acceleration(model, state, 1.0, drive.motors, drive.impulses(1.0))
-    if island is not None:
-        dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected, goes_on = dv, None
     if has_joints(model.topology) and rules.scheme in FIRST_ORDER and rules.time_control != "fixed":
         expected = expected_when_damped(model, state, drive, max_dt, dv)
+    if island is not None:
+        asleep = jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1)
+        dv, expected = (jnp.where(asleep, 0, x) for x in (dv, expected))
     if tried is not None and before is not None:
         expected, goes_on = _expected_acceleration(expected, tried, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, drive, expected))  # the choice of a step has no derivative

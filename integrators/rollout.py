@@ -242,7 +242,7 @@ def rollout(
         code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # in numpy, which compiles nothing
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}
         results.raise_for(code, results.last_well(t, q, v), room if known else None)
-        if contacts and state.t.ndim == 0 and rules.time_control != "fixed":
+        if contacts and result.t.ndim == 1 and rules.time_control != "fixed":  # a single lane
             ticks = int(result.stats.ticks)
             warn_of_stiff_joints(model, state, rules.scheme, float(duration / max_dt), float(max_dt), ticks, 2)
     return result

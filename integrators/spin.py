@@ -1,8 +1,8 @@
-"""The longest step that follows contacts which run around free bodies.
+"""The longest step that follows contacts of balls whose centre of mass is not in the middle.
 
 A step takes the contact Jacobian midway. If a body's centre of mass is beside the line of the contact's normal, the arm
-between them turns with the spin, as on a tippe top or a box that spins on the floor. What the arm turns within a step
-is an error of friction's moment that always points the same way. Balls and wheels have no such arms.
+between them turns with the spin, as on a tippe top. What the arm turns within a step is an error of friction's moment
+that always points the same way. Only spheres are followed: what spins on a corner or a rim soon does so on another.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from ..contact.contacts import Contacts
@@ -36,10 +35,10 @@ def followed_step(
 
     max_dt: () or (*batch), the longest step [s].
     """
-    never, bodies = jnp.full_like(contacts.gap, jnp.inf), _free_bodies(model.topology)
-    if not len(bodies):
+    topology, batch, never = model.topology, contacts.gap.shape[1:], jnp.full_like(contacts.gap, jnp.inf)
+    bodies = _free_balls(topology)
+    if not bodies:
         return never
-    topology, batch = model.topology, contacts.gap.shape[1:]
 
     def of_bodies(x: Array, starts: tuple[int, ...], n: int) -> Array:
         rows = [starts[i] + k for i in bodies for k in range(n)]
@@ -50,10 +49,10 @@ def followed_step(
     spin, offset = Vec3.of(v), Quat.of_array(q[..., 3:]).rotate(Vec3.of(com))
 
     def look() -> Array:
-        number = np.full(topology.n_links + 1, -1, np.int32)  # the last link is the world
-        number[list(bodies)] = np.arange(len(bodies))
+        number = {shape: k for k, body in enumerate(bodies) for shape in _spheres(topology, body)}
+        table = jnp.asarray([[number.get(shape, -1) for shape in pair] for pair in topology.pairs], jnp.int32)
         moving = spin, Vec3.of(q) + offset, Vec3.of(v[..., 3:]) + spin.cross(offset)
-        numbers = (jnp.asarray(number)[link] for link in (contacts.link_a, contacts.link_b))
+        numbers = (table[jnp.maximum(contacts.pair, 0), side] for side in range(2))
         return functools.reduce(jnp.minimum, (_of_side(k, moving, contacts, kinematics) for k in numbers))
 
     fast = (spin.dot(spin) * max_dt**2 > SPIN**2).any()
@@ -82,7 +81,13 @@ def _of_side(body: Array, moving: tuple[Vec3, Vec3, Vec3], contacts: Contacts, k
 
 
 @functools.cache
-def _free_bodies(topology: Topology) -> tuple[int, ...]:
-    """Return links that float and carry no other."""
+def _free_balls(topology: Topology) -> tuple[int, ...]:
+    """Return links that float, carry no other, and have a sphere."""
     parents = set(topology.parents)
-    return tuple(i for i, joint in enumerate(topology.joints) if joint == "floating" and i not in parents)
+    alone = (i for i, joint in enumerate(topology.joints) if joint == "floating" and i not in parents)
+    return tuple(i for i in alone if _spheres(topology, i))
+
+
+def _spheres(topology: Topology, link: int) -> list[int]:
+    shapes = zip(topology.shape_links, topology.shape_kinds, strict=True)
+    return [k for k, shape in enumerate(shapes) if shape == (link, "sphere")]

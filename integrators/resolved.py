@@ -19,7 +19,7 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .motion.forces import Drive, acceleration
-from .motion.softened import with_damping
+from .motion.softened import finite_kd, with_damping
 
 SWING = 0.5  # [rad] phase of the fastest oscillation in a step
 DECAY = 2.0  # step in units of the shortest time constant of decay
@@ -63,8 +63,7 @@ def expected_when_damped(model: Model, state: State, drive: Drive, max_dt: Array
 
 
 def _decay(model: Model, inverse: Array) -> Array:
-    rigid = jnp.isinf(model.motor_kd)  # rigid motors act by impulses
-    rate = _largest(model, inverse, model.damping + jnp.where(rigid, 0, model.motor_kd))
+    rate = _largest(model, inverse, model.damping + finite_kd(model))
     return safe_div(DECAY, rate, otherwise=jnp.inf)
 
 

@@ -11,6 +11,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..contact.contacts import Contacts
@@ -49,8 +50,7 @@ def followed_step(
     spin, offset = Vec3.of(v), Quat.of_array(q[..., 3:]).rotate(Vec3.of(com))
 
     def look() -> Array:
-        number = {shape: k for k, body in enumerate(bodies) for shape in _spheres(topology, body)}
-        table = jnp.asarray([[number.get(shape, -1) for shape in pair] for pair in topology.pairs], jnp.int32)
+        table = jnp.asarray(_ball_of_shapes(topology)[np.array(topology.pairs, int)])
         moving = spin, Vec3.of(q) + offset, Vec3.of(v[..., 3:]) + spin.cross(offset)
         numbers = (table[jnp.maximum(contacts.pair, 0), side] for side in range(2))
         return functools.reduce(jnp.minimum, (_of_side(k, moving, contacts, kinematics) for k in numbers))
@@ -62,7 +62,7 @@ def followed_step(
 def _of_side(body: Array, moving: tuple[Vec3, Vec3, Vec3], contacts: Contacts, kinematics: ContactKinematics) -> Array:
     """Return the longest step (C, *batch) for the bodies on one side of the contacts.
 
-    body: (C, *batch) their numbers, -1 for what is no free body.
+    body: (C, *batch) their numbers, -1 for what is no sphere of a free body.
     moving: angular velocities, centres of mass and their velocities, components (n, *batch).
     """
     spin, center, velocity = jax.tree.map(lambda x: gather(x, jnp.maximum(body, 0), 0), moving)
@@ -84,10 +84,16 @@ def _of_side(body: Array, moving: tuple[Vec3, Vec3, Vec3], contacts: Contacts, k
 def _free_balls(topology: Topology) -> tuple[int, ...]:
     """Return links that float, carry no other, and have a sphere."""
     parents = set(topology.parents)
-    alone = (i for i, joint in enumerate(topology.joints) if joint == "floating" and i not in parents)
-    return tuple(i for i in alone if _spheres(topology, i))
+    round_ones = {
+        link for link, kind in zip(topology.shape_links, topology.shape_kinds, strict=True) if kind == "sphere"
+    }
+    floats = (i for i, joint in enumerate(topology.joints) if joint == "floating")
+    return tuple(i for i in floats if i in round_ones and i not in parents)
 
 
-def _spheres(topology: Topology, link: int) -> list[int]:
-    shapes = zip(topology.shape_links, topology.shape_kinds, strict=True)
-    return [k for k, shape in enumerate(shapes) if shape == (link, "sphere")]
+def _ball_of_shapes(topology: Topology) -> np.ndarray:
+    """Return the number of each shape's link among `_free_balls`, -1 for what is no sphere of one."""
+    balls = _free_balls(topology)
+    number = np.full(topology.n_links + 1, -1, np.int32)  # the last link is the world
+    number[list(balls)] = np.arange(len(balls))
+    return np.where(np.array(topology.shape_kinds) == "sphere", number[np.array(topology.shape_links, int)], -1)

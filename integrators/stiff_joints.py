@@ -10,6 +10,7 @@ from ..engine.dynamics.crba import crba
 from ..engine.model import Model
 from ..engine.results import SimulationWarning
 from ..engine.state import State
+from .motion.softened import finite_kd
 from .resolved import DECAY
 from .schemes import FIRST_ORDER
 
@@ -26,9 +27,7 @@ def warn_of_stiff_joints(
     if ticks < MANY * steps or scheme in FIRST_ORDER:
         return
     M, topology = np.asarray(crba(model, state.q), np.float64), model.topology
-    kd = np.asarray(model.motor_kd, np.float64)
-    damping = np.asarray(model.damping, np.float64) + np.where(np.isinf(kd), 0, kd)
-    rate = damping * np.diag(np.linalg.pinv(M))
+    rate = np.asarray(model.damping + finite_kd(model), np.float64) * np.diag(np.linalg.pinv(M))
     dof = int(rate.argmax())
     if rate[dof] * max_dt < MANY * DECAY:
         return

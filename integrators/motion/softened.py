@@ -29,6 +29,11 @@ def has_joints(topology: Topology) -> bool:
     return set(topology.joints) - {"floating", "fixed"} != set()
 
 
+def finite_kd(model: Model) -> Array:
+    """Return the motors' kd, 0 for rigid ones, which act by impulses."""
+    return jnp.where(jnp.isinf(model.motor_kd), 0, model.motor_kd)
+
+
 def soften(model: Model, state: State, midway: State, drive: Drive, h: Array) -> tuple[Model, Array]:
     """Return the model with inertias M + h/2 D + h^2/6 K, and its accelerations (*batch, nv) midway without contacts.
 
@@ -37,8 +42,7 @@ def soften(model: Model, state: State, midway: State, drive: Drive, h: Array) ->
     h: its length, in a shape that broadcasts with velocities [s].
     """
     follows = jnp.abs(motor_forces(model, state.q, state.v, drive.motors)) < model.motor_effort
-    finite = jnp.where(jnp.isinf(model.motor_kd), 0, model.motor_kd)
-    D = model.damping + jnp.where(follows, finite, 0)
+    D = model.damping + jnp.where(follows, finite_kd(model), 0)
     K = model.stiffness + jnp.where(follows, model.motor_kp, 0)
     soft = model.replace(armature=model.armature + D * (h / 2) + K * (h * h / 6))
     return soft, acceleration(soft, midway, 1.0, drive.motors, drive.impulses(1.0))
@@ -78,8 +82,7 @@ def damped_acceleration(
 
 def _add_damping(model: Model, state: State, motors: Array | None, h: Step) -> tuple[Model, Array]:
     """Return the model `with_damping`, and whether a motor's force at the start is beyond its effort."""
-    rigid = jnp.isinf(model.motor_kd)  # rigid motors act by impulses
-    kd = jnp.where(rigid, 0, model.motor_kd)
+    kd, rigid = finite_kd(model), jnp.isinf(model.motor_kd)
     unbounded = model.replace(motor_effort=jnp.full_like(model.motor_effort, jnp.inf))
     force = motor_forces(unbounded, state.q, state.v, motors)
 

@@ -38,7 +38,7 @@ def followed_step(
     """
     topology, batch, never = model.topology, contacts.gap.shape[1:], jnp.full_like(contacts.gap, jnp.inf)
     bodies = _free_balls(topology)
-    if not bodies:
+    if not bodies or not topology.pairs:
         return never
 
     def of_bodies(x: Array, starts: tuple[int, ...], n: int) -> Array:

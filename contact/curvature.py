@@ -195,7 +195,7 @@ def _kinematics_of_sides(
     """Compute the kinematics of several motions, each of both sides and of A's slip over B.
 
     tilt: (C, *batch) angle up to which rims count as flat [rad].
-    fastest: (C, *batch) largest speed of a contact along an edge; one that would be faster stays [m/s].
+    fastest: (C, *batch) largest speed of a contact along a straight edge; one that would be faster stays [m/s].
     """
     touch, frame = contacts.active & ~contacts.is_limit, contacts.frame
     shapes = Shapes(model, pose, touch.shape[1:])
@@ -265,16 +265,19 @@ def _migration(
 ) -> tuple[Array, Array]:
     """Return the y that minimizes m.y + y.K_A y / 2 + (y + u).K_B (y + u) / 2, in directions the features allow.
 
-    fastest: largest y along an edge.
+    fastest: largest y along a straight edge.
     """
     xx, xy, yy = a.xx + b.xx, a.xy + b.xy, a.yy + b.yy
     fx, fy = mx + b.xx * ux + b.xy * uy, my + b.xy * ux + b.yy * uy  # the slope at y = 0
     flat = flat_angle(xx.dtype)
 
-    def along(ex: Array, ey: Array, slope: Array) -> Array:
-        """Return the distance to the minimum along a direction, 0 if both surfaces are flat along it."""
+    def along(edge: Feature, fx: Array, fy: Array) -> Array:
+        """Return the distance to the minimum along an edge, 0 if both surfaces are flat along it."""
+        ex, ey = edge.ex, edge.ey
         k = ex * ex * xx + 2 * ex * ey * xy + ey * ey * yy
-        return not_too_fast(safe_div(-slope, k))
+        s = safe_div(-ex * fx - ey * fy, k)
+        straight = edge.xx + edge.yy == 0  # a rim is not: its contact may run around it at any speed
+        return jnp.where(straight, not_too_fast(s), s)
 
     def not_too_fast(s: Array) -> Array:
         return jnp.where(jnp.abs(s) <= fastest, s, 0)
@@ -286,12 +289,12 @@ def _migration(
     pxx, pxy, pyy = jnp.where(full, yy, xx) / over, jnp.where(full, -xy, xy) / over, jnp.where(full, xx, yy) / over
     x, y = -(pxx * fx + pxy * fy), -(pxy * fx + pyy * fy)
     # along the edge of B, which moves at -u over A
-    s = along(b.ex, b.ey, b.ex * (fx - xx * ux - xy * uy) + b.ey * (fy - xy * ux - yy * uy))
+    s = along(b, fx - xx * ux - xy * uy, fy - xy * ux - yy * uy)
     x, y = jnp.where(b.ridge, b.ex * s - ux, x), jnp.where(b.ridge, b.ey * s - uy, y)
     # along the edge of A, up to the crossing if an edge of B crosses it
     crossed, sine = _edge_crossing(a, b)
     meeting = not_too_fast((uy * b.ex - ux * b.ey) / sine)
-    s = jnp.where(crossed, meeting, along(a.ex, a.ey, a.ex * fx + a.ey * fy))
+    s = jnp.where(crossed, meeting, along(a, fx, fy))
     x, y = jnp.where(a.ridge, a.ex * s, x), jnp.where(a.ridge, a.ey * s, y)
     # corners
     x, y = jnp.where(b.corner, -ux, x), jnp.where(b.corner, -uy, y)

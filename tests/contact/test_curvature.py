@@ -357,6 +357,22 @@ def test_a_disc_that_stands_and_rocks_keeps_its_rows(lean):
     np.testing.assert_allclose(b[on], want[on], atol=1e-9)
 
 
+def test_contacts_run_around_rims_at_any_speed():
+    """Also if they run past the shapes within a step, as no contact does along a straight edge."""
+    w = np.array([1.2, -0.8, 0.5])
+    lean = 0.01
+    q = (0, 0, 0.1 * np.cos(lean) + 0.5 * np.sin(lean), np.cos(lean / 2), np.sin(lean / 2), 0, 0)
+    v = (*w, 0, 0, 0)
+    soon, contacts, _ = of_wheel(q, v)
+    late, *_ = of_wheel(q, v, BRIEF / 60)
+    on = np.asarray(contacts.active)
+    assert on.sum() == 1
+    speed = 0.5 * np.linalg.norm(w[:2]) / lean  # of the contact around the rim, about
+    assert speed > 2 * 60 * np.hypot(0.5, 0.1)
+    assert np.abs(soon[on]).max() > 20
+    np.testing.assert_allclose(late[on], soon[on], rtol=1e-12)
+
+
 def test_inactive_rows_are_zero_and_have_derivatives():
     for lost in (True, False):
         b, contacts, slope = of_wheel(UPRIGHT, (0.1, 6.0, 0, 3.0, 0, 0), lost=lost)

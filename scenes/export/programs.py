@@ -30,7 +30,7 @@ from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..live.by_hand import centre, leaves_plane, put_in_plane, put_there, with_push
 from ..live.saves import LATEST, quaternions
 from ..live.standing import LinkStates, link_states
-from ..live.stepping import advance_frame
+from ..live.stepping import ROOM, advance_frame
 from ..live.world import Live
 from .contacts import as_real, contacts_of, pushes_and_contacts, touching_of
 from .digest import blake2b
@@ -296,12 +296,12 @@ class Programs:
 
 
 def roomy(live: Live) -> Rules:
-    """A world's rules, with twice the default capacity for contacts, or twice what it has needed so far: an exported
-    world cannot grow."""
-    rules, given = live._parts.stepper._rules, live._parts.stepper._given
-    if "max_contacts" in given:
-        return rules
-    return replace(rules, max_contacts=2 * max(default_capacity(live.model.topology), rules.max_contacts or 0))
+    """A world's rules, with twice the capacity for contacts if it had to grow: an exported world cannot."""
+    stepper = live._parts.stepper
+    room, default = stepper._rules.max_contacts, ROOM * default_capacity(live.model.topology)
+    if room is None or room <= default or "max_contacts" in stepper._given:
+        return stepper._rules
+    return replace(stepper._rules, max_contacts=2 * room)
 
 
 def _of_trees(topology: Topology, pushed: Array) -> Array:

@@ -24,9 +24,10 @@ from ...integrators.snapshots import state_hash
 from ..sources import SceneLike, scene_of_links
 from . import arguments, saves
 from .asleep import Asleep
+from .background import in_background
 from .between import between
 from .changes import Changes
-from .growing import beginning, in_background, larger
+from .growing import beginning, larger
 from .parts import Parts
 from .pool import Pool, with_spares
 from .standing import LinkStates, WorldState
@@ -401,8 +402,7 @@ class SteppedWorld:
     def _warm(self, probes: Sequence[Shape]) -> None:
         """Run everything once, and restore the state. probes: shapes of later queries."""
         nobody = self._now.asleep.island
-        self._parts.stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
-        self._parts.stepper.response(self.state.q, self._pushes)
+        self._parts.stepper.warm(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
         self.poses()
 
 

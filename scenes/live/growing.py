@@ -6,10 +6,7 @@ the first of the larger one's.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,22 +14,6 @@ from ...engine.state import State
 from .asleep import Asleep
 from .parts import Parts
 from .standing import WorldState
-
-T = TypeVar("T")
-
-
-def in_background(work: Callable[[], T]) -> Future[T]:
-    """Run work on a thread of its own. A program that ends waits for it: compilers must not be interrupted."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as wrong:
-            future.set_exception(wrong)
-
-    threading.Thread(target=run, name="carom.Live grows").start()
-    return future
 
 
 def beginning(old: Any, new: Any) -> Any:

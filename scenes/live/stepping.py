@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from concurrent.futures import Future
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -11,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...collision.poses import Array
+from ...contact.determine import default_capacity
 from ...engine.dynamics.kinematics import fk
 from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
@@ -19,6 +22,7 @@ from ...engine.model import Model
 from ...engine.native.function import native
 from ...engine.native.joined_results import JoinedResults, join_results, split_results
 from ...engine.packed import Packed, pack_model, unpack_model
+from ...engine.results import CONTACTS_FULL
 from ...engine.state import State
 from ...engine.topology import Topology
 from ...integrators.capacity import CAPACITIES, given_capacities, raise_capacity
@@ -28,12 +32,15 @@ from ...integrators.options import Options
 from ...integrators.rules import Rules
 from ...integrators.sleep import follows_time
 from .asleep import pushed_trees
+from .background import in_background
 from .pace import Pace
 from .pool import Spares
 from .standing import LinkStates, link_states
 from .touching import SleepingContacts
 
 ISLANDS = 4096  # islands whose contacts are kept, at most
+ROOM = 2  # default capacities of a world for contacts: bricks that collapse have ten each, a flush wall of them twelve
+AHEAD = 3 / 4  # part of the capacity that is in use before a program with more is compiled
 NOTHING = np.zeros(0, int), np.zeros(0, int), *np.zeros((3, 0, 3))
 
 
@@ -50,26 +57,37 @@ class Stepper:
         sleep_speed: float,
     ) -> None:
         self._model, self._spares, self._dtype = model, spares, np.dtype(model.mass.dtype)
-        self._rules, self._given, self._max_events = rules, given_capacities(rules), options.max_events
+        self._given, self._max_events = given_capacities(rules), options.max_events
+        room = ROOM * default_capacity(model.topology)
+        self._rules = rules if "max_contacts" in self._given else replace(rules, max_contacts=room)
         self._max_dt = options.max_dt
         self._room: Any = options.max_ticks, options.window
         self._pace, self._compiled = None if budget is None else Pace(budget), set[Rules]()
         self._sleeps = None if follows_time(model) else sleep_speed
         self._asleep: tuple[list[bytes], Frame, LinkStates] | None = None
+        self._ahead: dict[int, Future[Any]] = {}  # by the capacity that was nearly used up
+        self._numbers: tuple[Any, ...] = ()  # arguments of the last frame's program
         self._resting_rows: dict[bytes, tuple[Array, ...]] = {}
         self._parked_trees: dict[bytes, tuple[Array, Array | None]] = {}  # by the bodies that wait now
         trees, self._shared = trees_of(model.topology), spares.shares_trees(model.topology)
         self._tree_of_q = np.repeat(trees.of_link[:-1], np.diff(model.topology.q_start))
         self._tree_of_v = trees.of_dof
 
+    def warm(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> None:
+        """Compile the programs, with the arguments of `step`."""
+        self._compute_in_budget(state, island, wrenches, motors, dt)
+        self.response(state.q, wrenches)
+
     def check(self, model: Model) -> None:
         """Raise ValueError if a model has numbers that the rules do not read."""
         self._rules.check(model)
 
     def expect(self, other: Stepper) -> None:
-        """Begin with the capacities of another one."""
-        needed = {name: getattr(other._rules, name) for name in CAPACITIES.values()}
-        self._rules = replace(self._rules, **{name: n for name, n in needed.items() if n is not None})
+        """Begin with the capacities of a smaller one, unless they are smaller."""
+        for name in CAPACITIES.values():
+            mine, needed = getattr(self._rules, name), getattr(other._rules, name)
+            if needed is not None:
+                self._rules = replace(self._rules, **{name: max(mine or 0, needed)})
 
     def use(self, model: Model) -> None:
         """Use another model, which differs in numbers only."""
@@ -92,6 +110,7 @@ class Stepper:
             return frame._replace(state=State(frame.state.q, frame.state.v, end)), there
         frame, there = self._compute_in_budget(state, island, wrenches, motors, dt)
         after: list[Any] = [frame.state.q, frame.state.v, frame.island]
+        self._compile_ahead(int(frame.contacts))
         stays = self._sleeps is not None and bits[:3] == [x.tobytes() for x in after]
         self._asleep = (bits, frame, there) if stays else None
         return frame, there
@@ -152,6 +171,7 @@ class Stepper:
         given = (np.asarray(x, self._dtype) for x in (wrenches, motors, dt, self._max_dt))
         bounds = np.asarray(max_ticks, np.int32), *(np.asarray(x, self._dtype) for x in windows)
         numbers = pack_model(self._model), state, still, quiet, waits, *given, *bounds
+        self._numbers = numbers
         done, there = self._attempt(numbers)
         while (more := raise_capacity(self._rules, *self._outcome(done), self._given)) != self._rules:
             self._rules = more  # from here on: a world that needed it once may need it again
@@ -171,8 +191,16 @@ class Stepper:
             self._parked_trees = {key: (parked, waits & ~np.isin(of_link, parked) if self._shared else None)}
         return self._parked_trees[key]
 
-    def _attempt(self, numbers: tuple[Any, ...]) -> tuple[Frame, LinkStates]:
-        static = self._rules, self._max_events, self._sleeps
+    def _compile_ahead(self, contacts: int) -> None:
+        """Compile the program for more contacts in the background, before a frame has to wait for it."""
+        most = self._rules.max_contacts
+        if "max_contacts" in self._given or most is None or contacts <= AHEAD * most or most in self._ahead:
+            return
+        more = raise_capacity(self._rules, CONTACTS_FULL, most + 1, 0)
+        self._ahead[most] = in_background(functools.partial(self._attempt, self._numbers, more))
+
+    def _attempt(self, numbers: tuple[Any, ...], rules: Rules | None = None) -> tuple[Frame, LinkStates]:
+        static = rules or self._rules, self._max_events, self._sleeps
         return split_results(_advance.straight(static, *numbers))
 
     @staticmethod

@@ -40,7 +40,7 @@ class Live(Inputs):
     pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
     probes: shapes for later calls of `overlap`.
     warm: compile everything now; later frames compile only if there are more contacts than the world has room for
-        (`max_contacts`).
+        (`max_contacts`), and begin to do so on another thread when three quarters of the room are used.
     options: of the integration, see `carom.Options`.  keywords: its fields one by one, which override it. Without
         options the defaults are max_dt one frame, max_ticks 64 and max_events 1024 per frame, and window 1e-3: the rest
         of a frame after max_ticks passes in windows, which `windows` counts. With window=None there are none, and later

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import carom
+from carom.engine.native import program
 from carom.scenes.live.pool import PoolError
 from carom.scenes.live.saves import SaveError
 
@@ -200,3 +202,31 @@ def test_spares_of_two_kinds_go_through_each_other_as_their_kinds_do() -> None:
         w.step()
     assert not w.contact_events()
     assert w.velocity("b.1")[3] == 0
+
+
+def test_more_contacts_are_compiled_for_before_they_come() -> None:
+    """A slab on sixteen posts fills its world's room; a second one on top of it is more than that."""
+    b = carom.SceneBuilder()
+    for i in range(16):
+        b.add_static(f"post{i}", [carom.Box((0.04, 0.04, 0.1))], position=(0.2 * (i % 4), 0.2 * (i // 4), -0.1))
+    b.add_body("slab", [carom.Box((0.4, 0.4, 0.1))], mass=5.0, position=(0.3, 0.3, 0.1))
+    grows = carom.Live(b, pool={"slab": 1}, dtype="float64")
+    stepper = grows._parts.stepper
+    assert not stepper._ahead
+    grows.step()
+    (ahead,) = stepper._ahead.values()
+    ahead.result()
+    grows.add_body("slab", (0.3, 0.3, 0.3))
+    before = stepper._rules.max_contacts
+    with mock.patch.object(program, "compile_code", side_effect=AssertionError("a frame waited for the compiler")):
+        for _ in range(3):
+            grows.step()
+    assert before == 64
+    assert stepper._rules.max_contacts == 128
+    given = carom.Live(b, pool={"slab": 1}, dtype="float64", max_contacts=128)
+    given.step()
+    given.add_body("slab", (0.3, 0.3, 0.3))
+    for _ in range(3):
+        given.step()
+    assert given.hash() == grows.hash()
+    assert not given._parts.stepper._ahead

@@ -222,9 +222,9 @@ def _matrix(group: PairGroup, balls: CullingSphere, margin: Array, still: Array 
         if still is not None:
             rows, columns = (take(still, x.tolist()) for x in (table.shapes_a, table.shapes_b))
             wanted = wanted & ~jnp.where(rows[:, None], pack(columns), jnp.uint32(0)).reshape(-1)
-        word, bit, found = first_set(words & wanted, group.capacity)
+        word, bit, needed = first_set(words & wanted, group.capacity)
         row = before[word] + count_below(allowed[word], bit)
-        return Candidates(jnp.where(jnp.arange(group.capacity) < found, row, group.n), found)
+        return Candidates(jnp.where(jnp.arange(group.capacity) < needed, row, group.n), needed)
 
     words = near_matrix(group.kinds, a, b, margin)
     return _per_lane(first, margin.ndim)(words.reshape(-1, *margin.shape), *_own(still, margin))
@@ -243,10 +243,10 @@ def _cells(group: PairGroup, balls: CullingSphere, margin: Array, still: Array |
         i, j = number[near.first], number[near.second]
         r, c = row_of[jnp.minimum(i, j)], column_of[jnp.maximum(i, j)]
         word, bit = allowed[r, c // WORD], (c % WORD).astype(jnp.uint32)
-        real = (jnp.arange(room + filtered) < near.found) & (r >= 0) & (c >= 0) & ((word >> bit) & 1 == 1)
+        real = (jnp.arange(room + filtered) < near.n_pairs) & (r >= 0) & (c >= 0) & ((word >> bit) & 1 == 1)
         real = real if still is None else real & ~(still[i] & still[j])
         row = jnp.sort(jnp.where(real, before[r, c // WORD] + count_below(word, bit), group.n))[:room]
-        needed = jnp.where(near.found > room + filtered, near.found, jnp.sum(real, dtype=jnp.int32))
+        needed = jnp.where(near.n_pairs > room + filtered, near.n_pairs, jnp.sum(real, dtype=jnp.int32))
         return Candidates(row, jnp.maximum(needed, jnp.where(near.fullest > entries, near.fullest * n, 0)))
 
     center, radius, _ = jax.tree.map(lambda x: take(x, table.shapes.tolist()), balls)

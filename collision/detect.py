@@ -96,8 +96,8 @@ def _on_device(model: Model, q: Array, margin: Array | float | None, max_pairs: 
         return near(model, q, margin)
     some = [x if n <= 0 else _along_one_axis(x, n, lanes) for x, n in arrays]
     axes = [0 if n > 0 else None for _, n in arrays]
-    found = jax.vmap(lambda x: near(*jax.tree.unflatten(tree, x)), in_axes=(axes,))(some)
-    return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), found)
+    proximities = jax.vmap(lambda x: near(*jax.tree.unflatten(tree, x)), in_axes=(axes,))(some)
+    return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), proximities)
 
 
 def _along_one_axis(x: Array, n: int, lanes: tuple[int, ...]) -> Array:
@@ -262,7 +262,7 @@ def _candidates(
     center, radius = rows_first(ball.center, shapes.batch), rows_first(ball.radius[..., None], shapes.batch)[..., 0]
     up, radius = pose.R.columns[2], radius if reach is None else radius + reach
     near = candidates(pairs, pose.R @ Vec3.of(center) + pose.p, radius, up, margin, still)
-    return [None if all_of_it else found for all_of_it, found in zip(every, near, strict=True)]
+    return [None if all_of_it else of_group for all_of_it, of_group in zip(every, near, strict=True)]
 
 
 def _rows_of(

@@ -111,8 +111,8 @@ def _lane_rows(lane: FclScene) -> tuple[list[HostRow], bool]:
         a, b = lane.bodies[i], lane.bodies[j]
         poses = lane.positions[i], lane.rotations[i], lane.positions[j], lane.rotations[j]
         if "plane" in (kinds[i], kinds[j]):
-            found = plane_rows(a.shape, b.shape, poses, lane.unit, TILT)
+            hits = plane_rows(a.shape, b.shape, poses, lane.unit, TILT)
         else:
-            found = pair_hits(a, b, poses, lane.unit)
-        rows += [HostRow(k, *hit) for hit in found if hit.gap <= lane.margin]
+            hits = pair_hits(a, b, poses, lane.unit)
+        rows += [HostRow(k, *hit) for hit in hits if hit.gap <= lane.margin]
     return rows, bool(fine.all()) or all(fine[i] and fine[j] for i, j in pairs)

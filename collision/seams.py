@@ -126,8 +126,8 @@ def _leaders(shapes: Shapes, volumes: Volume, gap: Array, these: _Touching) -> t
         count = several.sum(0, dtype=jnp.int32).max()
         return jax.lax.while_loop(lambda x: x[0] < count, lead, (jnp.int32(0), several, number, gap))[2:]
 
-    found = jax.lax.cond(these.real.any(), at_seams, lambda: (number, gap))
-    leader, gap = (jnp.moveaxis(x, 0, -1) for x in found)
+    leaders = jax.lax.cond(these.real.any(), at_seams, lambda: (number, gap))
+    leader, gap = (jnp.moveaxis(x, 0, -1) for x in leaders)
     return leader, gap
 
 

@@ -64,9 +64,9 @@ def numbers(x: Any) -> str:
     return f"{list(x_here.shape)}, {finite.min():.4g} to {finite.max():.4g}{rest}"
 
 
-def names(found: Iterable[object]) -> str:
+def names(things: Iterable[object]) -> str:
     """The first few names, and the count of the others."""
-    every = [str(name) for name in found]
+    every = [str(name) for name in things]
     more = f", and {len(every) - FEW} more" if len(every) > FEW else ""
     return ", ".join(every[:FEW]) + more
 

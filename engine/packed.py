@@ -48,9 +48,9 @@ def once_a_model(function: Callable[[Model], T]) -> Callable[[Model], T]:
     @functools.wraps(function)
     def call(model: Model) -> T:
         key = id(model)
-        found = kept.get(key)
-        if found is not None and found[0]() is model:
-            return found[1]
+        entry = kept.get(key)
+        if entry is not None and entry[0]() is model:
+            return entry[1]
         made = function(model)
         kept[key] = weakref.ref(model, lambda _: kept.pop(key, None)), made
         return made

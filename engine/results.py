@@ -207,8 +207,8 @@ def why(code: Array | np.ndarray, t: Array | np.ndarray) -> str:
     code: (...), t: (...) the last time each lane was well [s].
     """
     codes, times = np.asarray(code).ravel(), np.asarray(t).ravel()
-    found = [int(one) for one in np.unique(codes)[::-1] if one != OK]
-    return "\n".join(_in_words(one, codes, times) for one in found) or MESSAGES[OK]
+    reported = [int(one) for one in np.unique(codes)[::-1] if one != OK]
+    return "\n".join(_in_words(one, codes, times) for one in reported) or MESSAGES[OK]
 
 
 def last_well(t: Array | np.ndarray, *values: Array | np.ndarray) -> np.ndarray:

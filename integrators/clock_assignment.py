@@ -128,8 +128,8 @@ def separate_islands(
             new = new[new[:-1]]  # follow links to lower trees
             return new, (new != own).any()
 
-        found = jax.lax.while_loop(lambda carry: carry[1], spread, (island, jnp.array(True)))[0]
-        return found, jnp.zeros((), bool) if free_reach is None else (way > free_reach).any()
+        joined = jax.lax.while_loop(lambda carry: carry[1], spread, (island, jnp.array(True)))[0]
+        return joined, jnp.zeros((), bool) if free_reach is None else (way > free_reach).any()
 
     def more(carry: tuple[Array, Array, Array]) -> Array:
         return carry[1] & ~carry[2]
@@ -182,5 +182,5 @@ class _Bodies(NamedTuple):
 def _sizes(model: Model) -> tuple[Array, Array]:
     """Return swing and radius (ns,) of each shape about the centre of mass of its link [m]; 0 for statics."""
     links = np.array(model.topology.shape_links, int)
-    found = reach(model, model.com[np.maximum(links, 0)])
-    return tuple(jnp.where(links >= 0, x, 0) for x in (found.swing, found.full))  # type: ignore[return-value]
+    sizes = reach(model, model.com[np.maximum(links, 0)])
+    return tuple(jnp.where(links >= 0, x, 0) for x in (sizes.swing, sizes.full))  # type: ignore[return-value]

@@ -248,8 +248,8 @@ def _match_contacts(
     given = before, contacts, at, matched, first, near
     moved = (matched & ~same).any()
     look = functools.partial(_match_by_distance, _number_of_names(model))
-    _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(*given)), given, (moved, stay))
-    return found
+    _, partners = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(*given)), given, (moved, stay))
+    return partners
 
 
 def _match_by_distance(
@@ -284,13 +284,13 @@ def _match_by_distance(
 def _another_is_nearer(before: Contacts, at: Vec3, point: Vec3, nearest: Array) -> Array:
     """Return whether another contact of the same pair is nearer to a point than `nearest` squared (C, *batch)."""
     names = before.pair, before.dof
-    found = jnp.zeros(nearest.shape, bool)
+    nearer = jnp.zeros(nearest.shape, bool)
     for by in (*range(1 - A_PAIR, 0), *range(1, A_PAIR)):
         other = functools.partial(jnp.roll, shift=by, axis=0)
         same = functools.reduce(operator.and_, (other(x) == x for x in names), other(before.active))
         apart = jax.tree.map(other, at) - point
-        found = found | (same & (apart.dot(apart) < nearest))
-    return found
+        nearer = nearer | (same & (apart.dot(apart) < nearest))
+    return nearer
 
 
 def _number_of_names(model: Model) -> int:
@@ -336,11 +336,11 @@ def since_return(
     def look(given: tuple[Any, ...]) -> Array:
         before, contacts, at, u, touched, h, u_n, deep, since = given
         far = jnp.full_like(before.gap, jnp.inf)
-        _, was, found = _match_by_distance(_number_of_names(model), before, contacts, at, touched, touched, far)
+        _, was, matched = _match_by_distance(_number_of_names(model), before, contacts, at, touched, touched, far)
         gap, u = (gather(x, was, 0) for x in (before.gap, u))
         bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
         alike = jnp.abs(u + 2 * bent * h - u_n) <= ALIKE * jnp.abs(u_n)
-        back = found & deep & (h > 0) & (bent < 0) & alike
+        back = matched & deep & (h > 0) & (bent < 0) & alike
         square = u * u - 4 * bent * gap
         t = safe_div(u + safe_sqrt(square), -2 * bent, back)
         return jnp.where(back, jnp.clip(h - t, 0), since)

@@ -129,8 +129,8 @@ def correct_step_end(
     gaps = normal & (errors.normal | (contacts.gap > 0))
     kicked = clocks.of_contacts(rows.tree, clocks.total(rows.tree, end.p.dot(end.p)) > 0)
     velocities = Vec3(tangent & kicked, tangent & kicked, errors.normal & ~errors.lifts & kicked)
-    found = Corrected(clocks, Vec3(tangent, tangent, normal), gaps, velocities, end.shift, end.kick)
-    shift, kick = with_derivative(found, *vary)
+    corrected = Corrected(clocks, Vec3(tangent, tangent, normal), gaps, velocities, end.shift, end.kick)
+    shift, kick = with_derivative(corrected, *vary)
     impulses = before.impulses
     if impulses is not None:
         impulses = impulses + ContactImpulses.by(model, end_state.q, contacts, end.p)

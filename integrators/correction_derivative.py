@@ -49,28 +49,28 @@ class Corrected(NamedTuple):
 
 
 @jax.custom_jvp
-def with_derivative(found: Corrected, rows: ContactJacobian, gap: Array, V: Array) -> tuple[Array, Array]:
+def with_derivative(corrected: Corrected, rows: ContactJacobian, gap: Array, V: Array) -> tuple[Array, Array]:
     """Return shift and kick as functions of the end of the step.
 
     rows: Jacobian of the contacts there.
     gap: (C, *batch) their gaps [m].
     V: (T + 1, w, *batch) velocities, in tree blocks.
     """
-    return found.shift, found.kick
+    return corrected.shift, corrected.kick
 
 
 @with_derivative.defjvp
 def _derivative(
     primals: tuple[Corrected, ContactJacobian, Array, Array], tangents: tuple[Any, ...]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    found, moving_rows, gap, V = primals
+    corrected, moving_rows, gap, V = primals
     d_moving_rows = instantiate_zeros(tangents[1], moving_rows)
     d_gap, d_V = instantiate_zeros(tangents[2], gap), instantiate_zeros(tangents[3], V)
     rows, d_rows = moving_rows.still, d_moving_rows.still
     still, none = jnp.zeros_like(V), jnp.zeros_like(gap)
     # linear in the tangents, so that they may be transposed
     move, push = functools.partial(relative_velocity, every=True), functools.partial(apply_impulses, every=True)
-    solve = change_solver(found.clocks, rows, found.directions, still)
+    solve = change_solver(corrected.clocks, rows, corrected.directions, still)
 
     def only(directions: Vec3, u: Vec3) -> Vec3:
         return jax.tree.map(lambda way, x: jnp.where(way, x, 0), directions, u)
@@ -81,12 +81,15 @@ def _derivative(
 
     def act(rows: ContactJacobian, p: Pair) -> tuple[tuple[Array, Array], Pair]:
         changes = push(rows, still, p[0]), push(rows, still, p[1])
-        return changes, (only(found.directions, move(rows, changes[0])), only(found.directions, move(rows, changes[1])))
+        return changes, (
+            only(corrected.directions, move(rows, changes[0])),
+            only(corrected.directions, move(rows, changes[1])),
+        )
 
-    p = find_impulses((move(rows, found.shift), move(rows, found.kick)))
+    p = find_impulses((move(rows, corrected.shift), move(rows, corrected.kick)))
     _, d_u = jax.jvp(move, (moving_rows, V), (d_moving_rows, d_V))
     _, (changes, (du_l, du_p)) = jax.jvp(lambda rows: act(rows, p), (rows,), (d_rows,))
-    wanted = Vec3(none, none, jnp.where(found.gaps, -d_gap, 0)) - du_l, only(found.velocities, -d_u) - du_p
+    wanted = Vec3(none, none, jnp.where(corrected.gaps, -d_gap, 0)) - du_l, only(corrected.velocities, -d_u) - du_p
     dp = jax.lax.custom_linear_solve(lambda p: act(rows, p)[1], wanted, lambda _, u: find_impulses(u), symmetric=True)
     d_shift, d_kick = (x + y for x, y in zip(changes, act(rows, dp)[0], strict=True))
-    return (found.shift, found.kick), (d_shift, d_kick)
+    return (corrected.shift, corrected.kick), (d_shift, d_kick)

@@ -57,7 +57,7 @@ class Frame(NamedTuple):
     ticks: () number of ticks.
     before, after: contacts at its start and at its end.
     impacts: impacts in order; impulses in world axes.
-    carried: resting contacts of its steps, in order; beyond the capacity, later steps are added up.
+    during: resting contacts of its steps, in order; beyond the capacity, later steps are added up.
     code: () result code; OK even if the ticks were used up.
     contacts: () the most contacts at one time.
     pairs: () near pairs, if their capacity was exceeded; otherwise 0.
@@ -72,7 +72,7 @@ class Frame(NamedTuple):
     before: Touching
     after: Touching
     impacts: Events
-    carried: Touching
+    during: Touching
     code: Array
     contacts: Array
     pairs: Array
@@ -84,13 +84,13 @@ class Frame(NamedTuple):
 class FrameLog(NamedTuple):
     """What a frame records of its ticks.
 
-    rows: () number of rows of `carried` that are real.
-    before, carried, slept: see `Frame`.
+    rows: () number of rows of `during` that are real.
+    before, during, slept: see `Frame`.
     """
 
     record: Record
     before: Touching
-    carried: Touching
+    during: Touching
     rows: Array
     slept: Array
 
@@ -118,7 +118,7 @@ def frame(
     most = sum((2 * dt / window for window in windows), start=0.0) + max_ticks * (1 + len(windows))
     nothing = _touching(start.ready.contacts, in_envelope(model, start.ready.contacts))
     room = len(nothing.pair) * max(2, min(STEPS, ROWS // len(nothing.pair)))
-    carried = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (room, *x.shape[1:])), nothing)
+    during = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (room, *x.shape[1:])), nothing)
 
     def one(ticks: Array, lane: Lane, log: FrameLog) -> tuple[Lane, FrameLog]:
         if windows:
@@ -126,16 +126,16 @@ def frame(
         ticked = tick(rules, model, lane, interval, max_dt, controller)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
         rested = _touching(lane.ready.contacts, *_impulses(ticked.step))
-        carried, rows = _append_rows(log.carried, log.rows, rested, accepted & ~lane.fresh)
+        during, rows = _append_rows(log.during, log.rows, rested, accepted & ~lane.fresh)
         record = ticked.log_impacts(log.record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
         before = jax.tree.map(lambda new, old: jnp.where(ticks == 0, new, old), there, log.before)
         slept = log.slept + jnp.where(_asleep(lane), lane.clock.left - ticked.lane.clock.left, 0)
-        return ticked.lane, FrameLog(record, before, carried, rows, slept)
+        return ticked.lane, FrameLog(record, before, during, rows, slept)
 
     slept = jnp.zeros(island.shape, state.q.dtype)
-    first = FrameLog(Record.new(state, 0, most_impacts), nothing, carried, jnp.int32(0), slept)
-    ticks, lane, (record, before, carried, _, slept) = run_ticks(one, start, first, most)
+    first = FrameLog(Record.new(state, 0, most_impacts), nothing, during, jnp.int32(0), slept)
+    ticks, lane, (record, before, during, _, slept) = run_ticks(one, start, first, most)
     left = jnp.where(lane.done, 0, lane.clock.left)
     code = gravest(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     most_at_once = lane.counts.contacts, lane.counts.pairs, lane.counts.windows
@@ -145,7 +145,7 @@ def frame(
         rests = after, lane.ready.rows, quiet & lane.done
         last = put_to_sleep(model, last, state, end, *rests, sleeps, drive.motors)
         end = State(end.q, jnp.where(dofs_asleep(model.topology, last), 0, end.v), end.t) if sleeps else end
-    return Frame(end, left, ticks, before, there, impacts, carried, code, *most_at_once, last, slept)
+    return Frame(end, left, ticks, before, there, impacts, during, code, *most_at_once, last, slept)
 
 
 def _impulses(step: Proposal) -> tuple[Array, Vec3]:

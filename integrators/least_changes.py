@@ -37,8 +37,8 @@ def change_solver(
 
     def many(*offs: Vec3) -> Sequence[tuple[Array, Vec3]]:
         each = jax.tree.map(lambda *x: jnp.stack(x), *offs)
-        found = jax.lax.map(lambda off: _least_change(clocks, rows, wanted(off), directions, still), each)
-        return [jax.tree.map(lambda x, k=k: x[k], found) for k in range(len(offs))]
+        changes = jax.lax.map(lambda off: _least_change(clocks, rows, wanted(off), directions, still), each)
+        return [jax.tree.map(lambda x, k=k: x[k], changes) for k in range(len(offs))]
 
     if still.ndim > 2:
         return many

@@ -63,7 +63,7 @@ class Proposal(NamedTuple):
     locked_dofs: (*batch, nv) joints that friction or a motor holds through the step; None if the model has none.
     stops: (*batch, nv) joints that come to be held at its end; None if the model has none.
     uncorrected: the state at its end before corrections (`correction.py`).
-    carried: (*batch, nv) the part of `spread` that comes from contacts [N m s, N s].
+    contact_spread: (*batch, nv) the part of `spread` that comes from contacts [N m s, N s].
     window: (*batch) whether the step is a window; None in runs without windows.
     window_impacts: impacts at the start of a window; None in runs without windows.
     residual: (*batch) violation of the contact law by the velocities at its end [m/s].
@@ -86,7 +86,7 @@ class Proposal(NamedTuple):
     locked_dofs: Array | None = None
     stops: Array | None = None
     uncorrected: State | None = None
-    carried: Array | None = None
+    contact_spread: Array | None = None
     window: Array | None = None
     window_impacts: SimultaneousImpacts | None = None
     residual: Array | None = None
@@ -116,7 +116,9 @@ def propose(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | No
         known = ((same & ~lane.fresh) | (lane.counts.ticks == 0)).all()  # the last step is no proposal of a fresh lane
         tried = jax.lax.cond(known, lambda: lane.tried, take_step)
     q, v = _apply_correction(model, clocks, tried.uncorrected, search.correction)
-    q, v = zero_faint_velocities(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried, tried.residual)
+    q, v = zero_faint_velocities(
+        model, lane.ready.state, clocks.of_trees(h), q, v, tried.contact_spread, tried.residual
+    )
     if lane.island is not None:
         q, v = restore_sleeping(topology, lane.island, lane.ready.state, q, v)
     stays = (lane.fresh | (h == 0)) if clocks.each() else lane.fresh
@@ -153,10 +155,10 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     solution = rest.carry(model, contacts, rows, state.v, state.v + dv * of_dofs, each, midway, grips, window)
     if window is not None:
         resting = jnp.where(window, contacts.active & (solution.impulse.z > 0), resting)
-    carried = solution.spread
+    contact_spread = solution.spread
     if rules.scheme == "exact":  # the other schemes move impulses with the bodies
-        carried = impulses_from(model, there, state.q, carried)
-    spread, start = ready.drive.impulses(of_dofs, carried), solution.v
+        contact_spread = impulses_from(model, there, state.q, contact_spread)
+    spread, start = ready.drive.impulses(of_dofs, contact_spread), solution.v
     locked, stuck, stops = model, None, None
     if grips is not None and solution.grip is not None:
         stuck, start = stop_held_joints(model, grips, grips_that_hold(model, grips, solution.grip), start)
@@ -307,8 +309,8 @@ def _sticks_all_through(model: Model, contacts: Contacts, u: Vec3, p: Vec3) -> A
     """Return whether each contact sticks from the start of the step on, (C, *batch). What a conveyor carries moves."""
     most, used = contacts.friction * p.z, p.x * p.x + p.y * p.y
     still = u.x * u.x + u.y * u.y <= (SLOW * model.rest_speed) ** 2
-    carried = contacts.surface.dot(contacts.surface) > 0
-    return ~contacts.is_limit & ~carried & (p.z > 0) & still & (used < (most * FULL) ** 2)
+    on_conveyor = contacts.surface.dot(contacts.surface) > 0
+    return ~contacts.is_limit & ~on_conveyor & (p.z > 0) & still & (used < (most * FULL) ** 2)
 
 
 @jax.custom_jvp

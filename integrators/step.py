@@ -107,11 +107,11 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
             drive = controller(model, after, clock.frame)
             new_clocks = assign_clocks(model, lane, step.h, after, drive, bounds, reach, clock.left)
             led_by = step._replace(rests=step.rests & ~new_frame), lane.ready.state
-            found = near, bounds, contacts, rows
+            at_end = near, bounds, contacts, rows
             stays = island if apart is None else asleep
             renewed = new_frame & ~done & depends_on_step(model, contacts, response.impacts.count, step.window)
-            go_on = lambda: prepare_step(rules, model, after, *found, drive, max_dt, *led_by, stays, reach, new_clocks)  # noqa: E731
-            end = lambda: skip_preparation(rules, model, after, *found[1:], drive, reach, clock.left)  # noqa: E731
+            go_on = lambda: prepare_step(rules, model, after, *at_end, drive, max_dt, *led_by, stays, reach, new_clocks)  # noqa: E731
+            end = lambda: skip_preparation(rules, model, after, *at_end[1:], drive, reach, clock.left)  # noqa: E731
             ready = go_on() if done.ndim else jax.lax.cond(done | renewed, end, go_on)
             seen = ready.contacts._replace(active=ready.contacts.active & ~renewed)
             ready = ready._replace(contacts=seen, load=load_after(lane, step, contacts, verdict.partner, new_frame))
@@ -130,8 +130,8 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         return same, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(accept)[1:])
 
     def count_tick(impacts: Array) -> Counts:
-        found = stop_gradient((contacts, near.needed))
-        return lane.counts.plus(accepted, ~lane.done, full, step.resting, step.window, impacts, *found)
+        detected = stop_gradient((contacts, near.needed))
+        return lane.counts.plus(accepted, ~lane.done, full, step.resting, step.window, impacts, *detected)
 
     if accepted.ndim:  # lanes of a batch compute both
         (new, impacts, window_impacts), (same, _, _) = accept(), reject()
@@ -180,8 +180,8 @@ def first_lane(
     def initial() -> Ready:
         ranges = detection_ranges(rules, model, state.q, state.v, state.t, jnp.zeros_like(state.t), apart)
         here = detect_and_determine(rules, model, state, ranges, window, island)
-        found, drive = (here.bounds, here.contacts, here.rows), controller(model, state, no)
-        return skip_preparation(rules, model, state, *found, drive, here.reach, clock.left)
+        detected, drive = (here.bounds, here.contacts, here.rows), controller(model, state, no)
+        return skip_preparation(rules, model, state, *detected, drive, here.reach, clock.left)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(initial))._replace(state=state)

@@ -95,8 +95,8 @@ def load_after(
         return None
     if partner is None:
         return jax.tree.map(jnp.zeros_like, contacts.point)
-    was, carried = partner
+    was, matched = partner
     rate = safe_div(1, tried.h)
     force = lane.ready.contacts.frame.T @ (tried.impulse * rate)
     here = contacts.frame @ jax.tree.map(lambda x: gather(x, was, 0), force)
-    return jax.tree.map(lambda x: jnp.where(carried & ~ends, x, 0), here)
+    return jax.tree.map(lambda x: jnp.where(matched & ~ends, x, 0), here)

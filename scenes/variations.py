@@ -37,25 +37,25 @@ def compile_lanes(
     check_lanes(lanes)
     compile_scene(scene, dtype, overlaps="ignore")  # it is recorded, and must be valid even where lanes change it
     known: dict[str, tuple[Model, State]] = {}  # repeated values are compiled once
-    found = []
+    compiled = []
     for lane in range(lanes):
         given = {path: values[lane] for path, values in variations.items()}
         if (key := repr(given)) not in known:
             mine = scene
             for path, value in given.items():
                 mine = apply_setting(mine, path, value)
-            known[key] = compile_scene(mine, dtype, overlaps="ignore" if found else "warn")
-        found.append(known[key])
-    model, state = found[0]
-    for lane, (other, _) in enumerate(found):
+            known[key] = compile_scene(mine, dtype, overlaps="ignore" if compiled else "warn")
+        compiled.append(known[key])
+    model, state = compiled[0]
+    for lane, (other, _) in enumerate(compiled):
         if other is not model and other.topology != model.topology:
             raise ValueError(
                 f"lane {lane} is another scene than lane 0, not the same one with other numbers: what may touch, the "
                 "kinds of shapes and the joints must be equal in all lanes"
             )
     parameters = [name for name in vars(model) if name != "topology"]
-    varied = _stack([other for other, _ in found], parameters)
-    started = _stack([other for _, other in found], ["q", "v"])
+    varied = _stack([other for other, _ in compiled], parameters)
+    started = _stack([other for _, other in compiled], ["q", "v"])
     return model.replace(**_on_device(varied)), replace(tile(state, lanes), **_on_device(started)), varied
 
 
@@ -71,12 +71,12 @@ def recompile(recording: Recording) -> tuple[Model, State]:
 
 def _stack(lanes: Sequence[Model] | Sequence[State], names: Sequence[str]) -> dict[str, np.ndarray]:
     """The arrays of these names, lanes first, that are not equal in all lanes."""
-    found, different = {}, {id(lane): lane for lane in lanes}
+    stacked, different = {}, {id(lane): lane for lane in lanes}
     for name in names:
         arrays = {key: np.asarray(getattr(lane, name)) for key, lane in different.items()}
         if len({x.tobytes() for x in arrays.values()}) > 1:
-            found[name] = np.stack([arrays[id(lane)] for lane in lanes])
-    return found
+            stacked[name] = np.stack([arrays[id(lane)] for lane in lanes])
+    return stacked
 
 
 def _on_device(arrays: dict[str, np.ndarray]) -> dict[str, Array]:

@@ -32,8 +32,8 @@ def first_set(words: Array, capacity: int) -> tuple[Array, Array, Array]:
     words (m,) uint32. Slots beyond the last set bit hold some valid index: only the number tells them apart.
     """
     if lane_programs():
-        number, found = set_bits(words, capacity)
-        return number // WORD, number % WORD, found
+        number, total = set_bits(words, capacity)
+        return number // WORD, number % WORD, total
     words = jnp.pad(words, (0, -len(words) % BLOCK))
     # the block of the k-th set bit
     in_block = jnp.sum(count(words).reshape(-1, BLOCK), axis=1, dtype=jnp.int32)
@@ -42,16 +42,16 @@ def first_set(words: Array, capacity: int) -> tuple[Array, Array, Array]:
     block = jnp.minimum(jnp.searchsorted(ends, k, side="right").astype(jnp.int32), len(ends) - 1)
     rank = k - (ends[block] - in_block[block])
     # its word in the block
-    word, found = block * BLOCK, words[block * BLOCK]
+    word, bits = block * BLOCK, words[block * BLOCK]
     for _ in range(BLOCK - 1):
-        here = count(found)
+        here = count(bits)
         on = (rank >= here) & (word < block * BLOCK + BLOCK - 1)
         rank, word = jnp.where(on, rank - here, rank), word + on
-        found = words[word]
+        bits = words[word]
     # its bit in the word, by halves
     bit = jnp.zeros_like(k)
     for half in (16, 8, 4, 2, 1):
-        low = count((found >> bit.astype(jnp.uint32)) & ((1 << half) - 1))
+        low = count((bits >> bit.astype(jnp.uint32)) & ((1 << half) - 1))
         on = rank >= low
         rank, bit = jnp.where(on, rank - low, rank), jnp.where(on, bit + half, bit)
     return word, bit, ends[-1]

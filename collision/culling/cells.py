@@ -30,12 +30,12 @@ FORWARD = [d for d in itertools.product((-1, 0, 1), repeat=3) if d > (0, 0, 0)]
 
 
 class CellPairs(NamedTuple):
-    """first, second (capacity,) int32: shapes of each pair, in no particular order; found (): number of near pairs;
-    fullest (): shapes in the fullest cell. Slots from `found` on are not pairs."""
+    """first, second (capacity,) int32: shapes of each pair, in no particular order; n_pairs (): number of near pairs;
+    fullest (): shapes in the fullest cell. Slots from `n_pairs` on are not pairs."""
 
     first: Array
     second: Array
-    found: Array
+    n_pairs: Array
     fullest: Array
 
 
@@ -63,10 +63,10 @@ def near_in_cells(center: Vec3, radius: Array, margin: Array, capacity: int, ent
     wanted = jnp.stack([jnp.where(keys == NOWHERE, -1, keys), *(_neighbour(keys, d) for d in FORWARD)])
     start = jnp.concatenate([jnp.arange(1, n + 1, dtype=jnp.int32)[None], begin[_hash(wanted[1:], hash_bits)]])
     near = _meet(keys, center, radius, margin, wanted, start, jnp.arange(entries, dtype=jnp.int32))
-    word, bit, found = first_set(pack(near.reshape(-1)), capacity)
+    word, bit, n_pairs = first_set(pack(near.reshape(-1)), capacity)
     neighbour, entry, i = jnp.unravel_index(WORD * word + bit, near.shape)
     j = jnp.minimum(start[neighbour, i] + entry, n - 1)
-    return CellPairs(order[i], order[j], found, fullest)
+    return CellPairs(order[i], order[j], n_pairs, fullest)
 
 
 def _keys(center: Vec3, reach: Array) -> Array:

@@ -98,9 +98,9 @@ def _closer(old: Simplex, new: Vertex, n0: Vec3 | None) -> Simplex:
     """The simplex after one more support point."""
     p = old.p
     faces = [(p[0], p[1]), (p[0], p[2]), (p[1], p[2])]
-    found = [_triangle(x.w, y.w, new.w) for x, y in faces]
-    best, (x, y) = found[0], faces[0]
-    for other, (x2, y2) in zip(found[1:], faces[1:], strict=True):
+    triangles = [_triangle(x.w, y.w, new.w) for x, y in faces]
+    best, (x, y) = triangles[0], faces[0]
+    for other, (x2, y2) in zip(triangles[1:], faces[1:], strict=True):
         best, x, y = select(other[0] < best[0], (other, x2, y2), (best, x, y))
     for z in p:
         best, x, y = select((on := _edge(z.w, new.w))[0] < best[0], (on, z, z), (best, x, y))

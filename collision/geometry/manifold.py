@@ -68,8 +68,8 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
         reference, other = select(on_a, both, both[::-1])
         up = select(on_a, -row.normal, row.normal)  # from the reference to the other
         candidates = _common(reference, other, up)
-        found = only_where(leans_a | leans_b, select(on_a, candidates.flip(), candidates))
-        first, *others = spread(found, row.normal)
+        common = only_where(leans_a | leans_b, select(on_a, candidates.flip(), candidates))
+        first, *others = spread(common, row.normal)
         # a face that is not quite flat has its closest point elsewhere
         rough = eps**0.75 * (_extent(reference.point) + _extent(other.point))
         exact = (flat_a | flat_b) & (jnp.abs(first.gap - row.gap) <= rough)

@@ -69,14 +69,14 @@ def _near_boxes(lane: FclScene, fine: NDArray[np.bool_]) -> list[int]:
     tree = fcl.DynamicAABBTreeCollisionManager()
     tree.registerObjects([_BOXES[k][1] for k in shapes])
     tree.setup()
-    found: list[int] = []
+    rows: list[int] = []
 
     def meet(one: Any, other: Any, _: Any) -> bool:
         i, j = (round(item.getRotation()[0, 1] / TAG) for item in (one, other))
         row = row_of.get((i, j) if i < j else (j, i))
         if row is not None:
-            found.append(row)
+            rows.append(row)
         return False
 
     tree.collide(None, meet)
-    return found
+    return rows

@@ -120,9 +120,9 @@ class _Pair(NamedTuple):
         met = fcl.CollisionResult()
         fcl.collide(self.item_a, self.item_b, fcl.CollisionRequest(CONTACTS, True), met)
         ways: list[Floats] = []
-        for found in (*met.contacts, result):
+        for hit in (*met.contacts, result):
             # of two meshes each number is a triangle of one, else the larger one is the mesh's
-            one, other = found.b1, found.b2
+            one, other = hit.b1, hit.b2
             if self.a.is_soup != self.b.is_soup:
                 one = other = max(one, other)
             ways += [-self.Ra @ self.a.normals[one]] if self.a.is_soup and one >= 0 else []

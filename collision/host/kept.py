@@ -24,8 +24,8 @@ class Kept(Generic[T]):
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         with self._lock:
             if key in self._things:
-                self._things[key] = found = self._things.pop(key)  # the last one again
-                return found[0]
+                self._things[key] = entry = self._things.pop(key)  # the last one again
+                return entry[0]
         thing = make()
         weight = self.weight(thing)
         with self._lock:

@@ -59,10 +59,10 @@ def convex_overlap(measure: Measure, plane_gap: Callable[[Floats], Floats], hint
     g = plane_gap(tried)
     order = np.argsort(-g, kind="stable")[:TRIED]
     starts = distinct(tried[order])[:STARTS]
-    found = [_refine(measure, m, max(-float(plane_gap(m[None])[0]), 0.0) + apart, apart) for m in starts]
+    hits = [_refine(measure, m, max(-float(plane_gap(m[None])[0]), 0.0) + apart, apart) for m in starts]
     best = int(order[0])
     fallback = SignedGap(float(g[best]), tried[best], np.zeros(3), np.zeros(3))
-    return max((hit for hit in found if hit is not None), key=lambda hit: hit.gap, default=fallback)
+    return max((hit for hit in hits if hit is not None), key=lambda hit: hit.gap, default=fallback)
 
 
 def overlap(measure: Measure, hints: Iterable[Floats], apart: float, far: float) -> SignedGap:

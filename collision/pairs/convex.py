@@ -122,12 +122,12 @@ def _one(n: Vec3) -> Vec3:
 def _highest(support: Support, n: Vec3) -> Near:
     """The best of many directions, the best of those that are well apart from it, and so on: (STARTS, *items)."""
     gap = jax.vmap(lambda n: _separation(support, n).gap)(n)
-    found: list[Vec3] = []
+    directions: list[Vec3] = []
     for _ in range(STARTS):
         best = compute_once(pick(gap, n))
         gap = jnp.where(n.dot(best) > APART, -jnp.inf, gap)
-        found.append(best)
-    starts = jax.tree.map(lambda *x: jnp.stack(x), *found)
+        directions.append(best)
+    starts = jax.tree.map(lambda *x: jnp.stack(x), *directions)
     return jax.vmap(functools.partial(_separation, support))(starts)
 
 
@@ -148,19 +148,19 @@ def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, floa
             a, b = support(n)
             return a + shift, b
 
-        found = gjk(support_apart, n, STEPS).row()
-        return Near(_separation(support, found.normal).gap, found.normal, found.a - shift, found.b)
+        row = gjk(support_apart, n, STEPS).row()
+        return Near(_separation(support, row.normal).gap, row.normal, row.a - shift, row.b)
 
     def step(k, carry):
         best, n, older, oldest = carry
-        found = ahead(n)
+        new = ahead(n)
         # a corner of g, where the start may lie exactly, is found only nearly: but the start has its points
-        points = where(found.gap >= best.gap - nearly, (found.a, found.b), (best.a, best.b))
-        best = where(found.gap > best.gap, found, best)._replace(a=points[0], b=points[1])
-        now = (found.normal, found.normal - n)
+        points = where(new.gap >= best.gap - nearly, (new.a, new.b), (best.a, best.b))
+        best = where(new.gap > best.gap, new, best)._replace(a=points[0], b=points[1])
+        now = (new.normal, new.normal - n)
         leap = _accelerate(now, older, oldest)
-        safe = _separation(support, leap).gap >= found.gap
-        return best, where(safe, leap, found.normal), now, older
+        safe = _separation(support, leap).gap >= new.gap
+        return best, where(safe, leap, new.normal), now, older
 
     none = (start.normal, start.normal * 0.0)
     best, *_ = jax.lax.fori_loop(0, climbs, step, (start, start.normal, none, none))

@@ -62,18 +62,18 @@ def heightfield(kind: str) -> Kernel:
 
         def meet(b: Solid, X: Transform, size: Vec3, corners: Vec3) -> tuple[Near, ...]:
             """Contact with one column for each item."""
-            found = COLUMN[kind](b, Solid(size, hull_of(corners, PRISM)), X.inverse())
-            of_field = [Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p) for r in found]
+            of_prism = COLUMN[kind](b, Solid(size, hull_of(corners, PRISM)), X.inverse())
+            of_field = [Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p) for r in of_prism]
             rows = [_on_top(a.ground.grid, size, row, corners) for row in of_field]
             return _slide_over(rows, functools.partial(_lowest, kind, b, X), corners)
 
         apart, half = _apart(corners, lo, hi), jnp.minimum(a.size.x, a.size.y) / 2
         promised = jnp.minimum(promised, jnp.maximum(apart, half).min(0))  # no jump where a column comes near
         if lane_programs() and X.p.x.ndim == 1:
-            found = _of_near(meet, apart <= half, (b, X, a.size), corners)
+            of_columns = _of_near(meet, apart <= half, (b, X, a.size), corners)
         else:
-            found = jax.vmap(meet, in_axes=(None, None, None, 1))(b, X, a.size, corners)
-        rows = jax.tree.map(lambda *x: jnp.concatenate(x), *found)
+            of_columns = jax.vmap(meet, in_axes=(None, None, None, 1))(b, X, a.size, corners)
+        rows = jax.tree.map(lambda *x: jnp.concatenate(x), *of_columns)
         sides = _sides(rows) if kind == "sphere" else spread(rows, at(jnp.argmin(rows.gap, 0), rows.normal))
         first, *others = sides
         return first._replace(gap=jnp.minimum(first.gap, promised)), *others
@@ -110,9 +110,9 @@ def _of_near(
         own = jax.tree.map(lambda x: of_item(x, index), items)
         return meet(*own, jax.tree.map(lambda x: jnp.take(x, index, axis=-1), tops))
 
-    found = map_first(each, some, flat.sum(dtype=jnp.int32), (items, tops), order)
+    compacted = map_first(each, some, flat.sum(dtype=jnp.int32), (items, tops), order)
     slots = jnp.maximum(jnp.cumsum(flat, dtype=jnp.int32) - 1, 0)
-    rows = jax.tree.map(lambda x: jnp.take(x, slots).reshape(near.shape), found)
+    rows = jax.tree.map(lambda x: jnp.take(x, slots).reshape(near.shape), compacted)
     none = jnp.zeros_like(corners.x[0])
     nowhere = Near(none + jnp.inf, Vec3(none, none, none + 1), *[Vec3(none, none, none)] * 2)
     return tuple(select(near, row, nowhere) for row in rows)
@@ -156,13 +156,13 @@ def _slide_over(rows: Sequence[Near], lowest: Callable[[Vec3], Scalar], corners:
 def _sides(rows: Near) -> tuple[Near, ...]:
     """A ball's nearest row, and then repeatedly the nearest one whose ground point is above the planes of all before,
     as in a valley. The others are of an edge shared with those, and would push the ball a little askew."""
-    found = []
+    sides = []
     for _ in range(ROWS):
         side = at(jnp.argmin(rows.gap, 0), rows)
         rough = SIDE * (jnp.abs(side.a.x) + jnp.abs(side.a.y) + jnp.abs(side.a.z) + jnp.abs(side.gap))
         rows = only_where((side.a - rows.a).dot(side.normal) > rough, rows)
-        found.append(side)
-    return tuple(found)
+        sides.append(side)
+    return tuple(sides)
 
 
 def _bounding_box(kind: str, b: Solid, X: Transform) -> tuple[Vec3, Vec3]:

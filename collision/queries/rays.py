@@ -84,12 +84,12 @@ def cast_rays(
 
 def _by_kind(topology: Topology) -> list[tuple[str, tuple[int, ...]]]:
     """Group convex shapes by kind, hulls also by their approximate number of vertices."""
-    found: dict[tuple[str, int], list[int]] = {}
+    groups: dict[tuple[str, int], list[int]] = {}
     for k, (kind, (start, stop)) in enumerate(zip(topology.shape_kinds, topology.shape_points, strict=True)):
         if kind in SPANS:
             size = (stop - start - 1).bit_length() if kind == "hull" else 0
-            found.setdefault((kind, size), []).append(k)
-    return [(kind, tuple(index)) for (kind, _), index in found.items()]
+            groups.setdefault((kind, size), []).append(k)
+    return [(kind, tuple(index)) for (kind, _), index in groups.items()]
 
 
 Part = tuple[tuple[int, ...], Array, Vec3]  # shapes (n,), t and normals (n, R, *batch) in the world
@@ -121,8 +121,8 @@ def _surface(shapes: Shapes, shape: int, o: Vec3, d: Vec3) -> Part:
             t, normal = triangles(a, b, c, *_own_axes(pose, *ray))
         return t, pose.R @ normal
 
-    found = jax.lax.map(one, (o, d), batch_size=TOGETHER)
-    return (shape,), *jax.tree.map(lambda x: x[None], found)
+    hits = jax.lax.map(one, (o, d), batch_size=TOGETHER)
+    return (shape,), *jax.tree.map(lambda x: x[None], hits)
 
 
 def _own_axes(pose: Transform, o: Vec3, d: Vec3) -> tuple[Vec3, Vec3]:

@@ -53,8 +53,8 @@ def heightfield(height: Array, grid: tuple[int, int], cell: tuple[Scalar, Scalar
     half = (nx - 1) / 2 * dx, (ny - 1) / 2 * dy
     lines = (numbers[0], numbers[-1], numbers[:, 0], numbers[:, -1])
     for wall, line in enumerate(lines):
-        found = _wall(height[line], wall // 2, wall % 2 * 2 - 1, half, cell, o, d)
-        top = jnp.minimum(top[0], found[0]), select(found[0] < top[0], found[1], top[1])
+        hit = _wall(height[line], wall // 2, wall % 2 * 2 - 1, half, cell, o, d)
+        top = jnp.minimum(top[0], hit[0]), select(hit[0] < top[0], hit[1], top[1])
     return top
 
 

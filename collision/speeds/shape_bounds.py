@@ -69,8 +69,8 @@ def shape_bounds(model: Model, state: State, *drive: Array | None) -> ShapeBound
         return jnp.where(moves, take(x, link, -1), 0.0)
 
     def reach_about(point: Array) -> Reach:  # without static shapes, which may be unbounded
-        found = reach(model, take(point, link, -2))
-        return Reach(jnp.where(moves, found.full, 0.0), jnp.where(moves, found.swing, 0.0))
+        sizes = reach(model, take(point, link, -2))
+        return Reach(jnp.where(moves, sizes.full, 0.0), jnp.where(moves, sizes.swing, 0.0))
 
     from_com, from_origin = reach_about(model.com), reach_about(jnp.zeros_like(model.com))
     mobility, turning, origin, spin, _ = motion.speeds

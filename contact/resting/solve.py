@@ -207,12 +207,12 @@ def solve(
             loose = give_way(grips, own) & (stage == 1)
             again = loose.any() & ~free.any()  # once more from the start, without stopping them
             next_stage, V, free = jnp.where(again, 0, next_stage), jnp.where(again, V_0, V), free | (loose & again)
-        found = _StageResult(next_stage, V, p, grip, free, slides, code, residual, None, first)
+        result = _StageResult(next_stage, V, p, grip, free, slides, code, residual, None, first)
         if start_of_window is None or targets is None:
-            return found
+            return result
         start_of_window, again = start_of_window.after_solve(step, targets, SimultaneousImpacts(u, after, p))
-        stage, V = jnp.where(again, stage, found.stage), jnp.where(again, V, found.V)
-        return found._replace(stage=stage, V=V, slides=slides & ~targets.is_window, start_of_window=start_of_window)
+        stage, V = jnp.where(again, stage, result.stage), jnp.where(again, V, result.V)
+        return result._replace(stage=stage, V=V, slides=slides & ~targets.is_window, start_of_window=start_of_window)
 
     first_stage = jnp.where(stops.any(), 0, 1)
     start_of_window = None if window is None else WindowStart.none(none)

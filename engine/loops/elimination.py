@@ -22,7 +22,7 @@ class Blocks(NamedTuple):
 
 def factor(levels: tuple[Level, ...], D: Array, K: Array) -> list[Blocks]:
     """Factor D (joints, w, w, *batch), blocks of the joints, and K (edges, w, w, *batch), the later joint's rows."""
-    found = []
+    blocks = []
     for level in levels:
         inverse, own = _inverse(D[: level.pivots]), K[: len(level.pivot)]
         D, K = D[level.pivots :], K[len(level.pivot) :]
@@ -32,8 +32,8 @@ def factor(levels: tuple[Level, ...], D: Array, K: Array) -> list[Blocks]:
             D = D - sum_by_target(products(L, own), level.later, len(D))
         if level.edge:
             K = K - sum_by_target(products(take(L, level.one), take(own, level.other)), level.edge, len(K))
-        found.append(Blocks(inverse, L))
-    return found
+        blocks.append(Blocks(inverse, L))
+    return blocks
 
 
 def substitute(levels: tuple[Level, ...], factor: list[Blocks], r: Array) -> Array:

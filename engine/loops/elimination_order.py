@@ -98,7 +98,7 @@ def _eliminate(near: dict[int, set[int]]) -> tuple[list[list[int]], dict[int, se
 def _number_levels(
     levels: list[list[int]], edges: list[tuple[int, int]], number: dict[tuple[int, int], int]
 ) -> list[Level]:
-    found, joint, edge = [], 0, 0
+    numbered, joint, edge = [], 0, 0
     for level in levels:
         last = joint + len(level)
         own = [n for n in range(edge, len(edges)) if edges[n][1] < last]
@@ -108,7 +108,7 @@ def _number_levels(
         for a, b in pairs:  # the earlier of the two that stay comes first in an edge's pair of numbers (later, earlier)
             u, v = edges[a][0], edges[b][0]
             ties.append((b, a, number[v, u] - rest) if v > u else (a, b, number[u, v] - rest))
-        found.append(
+        numbered.append(
             Level(
                 len(level),
                 tuple(edges[n][1] - joint for n in own),
@@ -117,4 +117,4 @@ def _number_levels(
             )
         )
         joint, edge = last, rest
-    return found
+    return numbered

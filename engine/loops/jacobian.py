@@ -76,7 +76,7 @@ def bias(forest: Forest, model: Model, poses: list[LinkPoses], velocities: list[
     """
     T, V = forest.by_link([x.pose for x in poses]), forest.by_link([x.V for x in velocities])
     changes = forest.by_link(bias_accelerations(forest, poses, velocities))
-    found = []
+    rows = []
     for group in groups_of(forest.topology):
         values: list[Scalar] = [0.0] * row_count(group.kind)
         if group.kind not in RELATIONS:
@@ -89,8 +89,8 @@ def bias(forest: Forest, model: Model, poses: list[LinkPoses], velocities: list[
             values = [values[0] - change]
         if (active := activity(forest, model, group)) is not None:
             values = [x * active for x in values]
-        found += [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in values]
-    return jnp.concatenate([jnp.zeros((0, *forest.batch), forest.dtype), *found])
+        rows += [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in values]
+    return jnp.concatenate([jnp.zeros((0, *forest.batch), forest.dtype), *rows])
 
 
 @functools.cache

@@ -169,16 +169,16 @@ def _places(topology: Topology) -> tuple[np.ndarray, int]:
 def _wrenches(forest: Forest, loops: list[LoopRows]) -> Array:
     """Wrenches (loops, 2, w, 6, *batch) of unit multipliers on a and b: moments about the links' origins, forces."""
     order, (_, w) = order_of(forest.topology), _places(forest.topology)
-    found, numbers = [], []
+    wrenches, numbers = [], []
     for group, loop_rows in zip(groups_of(forest.topology), loops, strict=True):
         if not loop_rows.rows:
             continue
         n, none = len(group.loops), ((ZERO,) * 6,) * 2
         rows = [_sides(row, loop_rows.origins) for row in loop_rows.rows] + [none] * (w - len(loop_rows.rows))
         flat = [dense(x, (n, *forest.batch), forest.dtype) for side in range(2) for row in rows for x in row[side]]
-        found.append(jnp.stack(flat, 1).reshape(n, 2, w, 6, *forest.batch))
+        wrenches.append(jnp.stack(flat, 1).reshape(n, 2, w, 6, *forest.batch))
         numbers += group.loops
-    return take(jnp.concatenate(found), [numbers.index(k) for k in order.loops])
+    return take(jnp.concatenate(wrenches), [numbers.index(k) for k in order.loops])
 
 
 @fence

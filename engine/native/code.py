@@ -101,9 +101,9 @@ def compile_code(name: str, jaxpr: jex.ClosedJaxpr, open: Sequence[int], keep: b
     machine = target()
     text = made.text + "\n" + handler_text(made.inputs, made.outputs, made.arena, machine.triple)
     key = text_key(text)
-    found = cache.find(key) if keep else None
-    if found:
-        return MachineCode(found[1], found[0]["grain"], found[0]["opens"])
+    cached = cache.find(key) if keep else None
+    if cached:
+        return MachineCode(cached[1], cached[0]["grain"], cached[0]["opens"])
     with stage(name, "making machine code"):
         object_code = assemble_parts(text, machine)
     code = MachineCode(object_code, made.grain, made.opens)

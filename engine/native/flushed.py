@@ -27,11 +27,11 @@ def flush_denormals(text: str) -> str:
 
 
 def _flush_line(line: str, declared: set[str]) -> Iterator[str]:
-    found = _MAKERS.match(line) or _NARROWED.match(line)
-    if found is None:
+    match = _MAKERS.match(line) or _NARROWED.match(line)
+    if match is None:
         yield line
         return
-    register, _, count, kind = found.groups()
+    register, _, count, kind = match.groups()
     type, width = _TYPES[kind], int(count or 1)
     T, suffix = (f"<{width} x {kind}>", f"v{width}{type.suffix}") if count else (kind, type.suffix)
     declared.add(f"declare {T} @llvm.fabs.{suffix}({T}) ")

@@ -118,8 +118,8 @@ def _object(module: Any, machine: Any) -> bytes:
 
 def library_functions(code: bytes, names: tuple[str, ...] = EXACT) -> list[str]:
     """The functions of C's mathematics library, of those named, that object code calls."""
-    found = {m[1].decode() for m in re.finditer(rb"(?<![\w.])_?([a-z]+)f?\x00", code)}
-    return [name for name in names if name in found or f"{name}f" in found]
+    symbols = {m[1].decode() for m in re.finditer(rb"(?<![\w.])_?([a-z]+)f?\x00", code)}
+    return [name for name in names if name in symbols or f"{name}f" in symbols]
 
 
 class FloatMode(NamedTuple):

@@ -67,11 +67,11 @@ def _read(data: Any) -> Any:
     module, name = kind.split(":")
     if not module.startswith(_PACKAGE):
         raise Foreign(kind)
-    found: Any = importlib.import_module(module)
+    target: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
+        target = getattr(target, part)
     if static:
-        return found(**{name: _read(one) for name, one in parts.items()}, **static[0])
-    if hasattr(found, "tree_unflatten"):
-        return found.tree_unflatten(None, _read(parts))
-    return found(*(_read(one) for one in parts))
+        return target(**{name: _read(one) for name, one in parts.items()}, **static[0])
+    if hasattr(target, "tree_unflatten"):
+        return target.tree_unflatten(None, _read(parts))
+    return target(*(_read(one) for one in parts))

@@ -310,7 +310,7 @@ def current_drive(rows: Rows, model: Chain, lane: ChainLane, function: Steering 
 
 def per_interval(control: ChainDrive, intervals: int, state: ChainState) -> ChainDrive:
     """Return the fields as (intervals, ..., n) or (intervals, ..., n, 2), from those that a user gives."""
-    lanes, n, found = state.t.shape, state.x.shape[-2], {}
+    lanes, n, fields = state.t.shape, state.x.shape[-2], {}
     for name, axes in FIELDS.items():
         given = getattr(control, name)
         if given is None:
@@ -330,8 +330,8 @@ def per_interval(control: ChainDrive, intervals: int, state: ChainState) -> Chai
                 f"of the {intervals} intervals between frames: {(intervals, *own)}"
                 + (f" or {(intervals, *lanes, *own)}" if lanes else "")
             )
-        found[name] = x
-    return ChainDrive(**found)
+        fields[name] = x
+    return ChainDrive(**fields)
 
 
 def broadcast(model: Chain, state: ChainState) -> ChainState:

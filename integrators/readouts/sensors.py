@@ -131,13 +131,13 @@ def at_instant(model: Model, q: Array, v: Array) -> dict[str, Array]:
     """Return the readings (..., k) of all other sensors by name, at the state q (..., nq), v (..., nv)."""
     topology = model.topology
     others = [sensor for sensor in topology.sensors if not KINDS[sensor.kind].sums]
-    found: dict[str, Array] = {}
+    readings: dict[str, Array] = {}
     poses = site_poses(model, q) if topology.sites else None
     V = site_velocities(model, q, v) if topology.sites else None
     for sensor in others:
         if KINDS[sensor.kind].at == "joint":
             x, start = (q, topology.q_start) if sensor.kind == "joint_position" else (v, topology.v_start)
-            found[sensor.name] = x[..., start[sensor.link] : start[sensor.link + 1]]
+            readings[sensor.name] = x[..., start[sensor.link] : start[sensor.link + 1]]
             continue
         assert poses is not None
         assert V is not None
@@ -146,18 +146,18 @@ def at_instant(model: Model, q: Array, v: Array) -> dict[str, Array]:
         inside = lambda x, R=R: (R * x[..., :, None]).sum(-2)  # noqa: E731
         match sensor.kind:
             case "position":
-                found[sensor.name] = position
+                readings[sensor.name] = position
             case "orientation":
                 quaternion = Quat.from_matrix(Mat3(*(R[..., i, j] for i in range(3) for j in range(3))))
                 x = jnp.stack([quaternion.w, quaternion.x, quaternion.y, quaternion.z], -1)
-                found[sensor.name] = jnp.where(x[..., :1] < 0, -x, x)
+                readings[sensor.name] = jnp.where(x[..., :1] < 0, -x, x)
             case "linear_velocity" | "angular_velocity":
-                found[sensor.name] = u if sensor.kind == "linear_velocity" else w
+                readings[sensor.name] = u if sensor.kind == "linear_velocity" else w
             case "velocimeter" | "gyro":
-                found[sensor.name] = inside(u if sensor.kind == "velocimeter" else w)
+                readings[sensor.name] = inside(u if sensor.kind == "velocimeter" else w)
             case _:
-                found[sensor.name] = _ranges(model, sensor, q, position, R)
-    return found
+                readings[sensor.name] = _ranges(model, sensor, q, position, R)
+    return readings
 
 
 def _ranges(model: Model, sensor: Sensor, q: Array, position: Array, R: Array) -> Array:

@@ -46,15 +46,15 @@ def check(
         for number in range(len(entry.plays) if entry.facts else 0):
             where = f"{name}, play {number + 1} of {len(entry.plays)}; {passed} of {total} facts held so far"
             with err.status(where):
-                way, found, failure = next(plays)
-            passed += sum(outcome.holds for outcome in found)
-            total += len(found)
+                way, of_play, failure = next(plays)
+            passed += sum(outcome.holds for outcome in of_play)
+            total += len(of_play)
             if as_json:
-                facts = [_text(outcome) for outcome in found]
+                facts = [_text(outcome) for outcome in of_play]
                 results.append({"scene": name, "play": way.title, "facts": facts, "failure": failure})
                 continue
             say(f"{name}{': ' * bool(way.title)}{way.title}", style="bold")
-            table("", "fact", "expected", "found", "off by", "allowed", "source", rows=map(_row, found))
+            table("", "fact", "expected", "found", "off by", "allowed", "source", rows=map(_row, of_play))
             if failure:
                 say(f"{name}: {failure}", style="red")
     if as_json:

@@ -30,17 +30,17 @@ def compare(
     if out is not None:
         target(out, (".png", ".svg", ".pdf"))
     precision(dtype)
-    found = open_source(scene)
-    keywords = found.keywords | ({} if time is None else {"duration": time})
+    source = open_source(scene)
+    keywords = source.keywords | ({} if time is None else {"duration": time})
     keywords.pop("law", None)
     names = tuple(name.strip() for name in laws.split(",") if name.strip())
-    with err.status(f"running {found.name} under {', '.join(names)}"), blame_line(scene):
-        comparison = compare_laws(found.spec, names, title=found.name, **keywords)
+    with err.status(f"running {source.name} under {', '.join(names)}"), blame_line(scene):
+        comparison = compare_laws(source.spec, names, title=source.name, **keywords)
         table = comparison.table()
         if out is not None:
             comparison.plot(out)
     if as_json:
-        emit({"scene": found.name, "columns": table.columns, "rows": table.rows})
+        emit({"scene": source.name, "columns": table.columns, "rows": table.rows})
         return
     say(str(table))
     if out is not None:

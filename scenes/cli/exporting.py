@@ -98,14 +98,14 @@ def _world(
     if page is not None:
         target(page, (".html",), "--page")
     used = precision(dtype)
-    found, written = open_source(scene, robot), []
+    source, written = open_source(scene, robot), []
     with blame_line(scene):
-        world = Live(found.spec, dtype=f"float{used[1:]}", warm=False, **live)
+        world = Live(source.spec, dtype=f"float{used[1:]}", warm=False, **live)
         add_triggers(world, triggers)
     with err.status("compiling"):
         if folder is not None:
-            written += export_library(world, folder, name=name or found.name, targets=targets, cpu=cpu)
+            written += export_library(world, folder, name=name or source.name, targets=targets, cpu=cpu)
         if page is not None:
-            export_page(world, page, title=name or found.name)
+            export_page(world, page, title=name or source.name)
             written.append(page)
     say(f"wrote {', '.join(map(str, written))}")

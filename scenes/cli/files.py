@@ -79,18 +79,18 @@ def replay(file: RecordingFile, as_json: Json = False) -> None:
 
     recording = _read(file)
     with progress_bar(f"replaying {recording.title}", recording.lanes) as progress:
-        found = again(recording, progress)
+        replayed = again(recording, progress)
     if as_json:
-        emit({"same": found.same, **vars(found)})
+        emit({"same": replayed.same, **vars(replayed)})
     else:
         kept = "" if recording.complete else " (the run did not come to its end)"
-        if found.same:
-            say(f"{file}: {found.frames} frames and {found.events} impacts are the same, bit by bit{kept}")
+        if replayed.same:
+            say(f"{file}: {replayed.frames} frames and {replayed.events} impacts are the same, bit by bit{kept}")
         else:
-            say(f"{file}: not the same{kept}: {found.difference}", style="red")
-        for change in found.changed:
+            say(f"{file}: not the same{kept}: {replayed.difference}", style="red")
+        for change in replayed.changed:
             note(f"  {change}")
-    if not found.same:
+    if not replayed.same:
         raise typer.Exit(FAILED)
 
 
@@ -107,6 +107,6 @@ def _record(scene: str, robot: list[str] | None) -> Recording:
     from ..running import record
 
     precision("")
-    found = open_source(scene, robot)
-    with progress_bar(found.name, None) as progress:
-        return record(found.spec, title=found.name, progress=progress, **found.keywords)
+    source = open_source(scene, robot)
+    with progress_bar(source.name, None) as progress:
+        return record(source.spec, title=source.name, progress=progress, **source.keywords)

@@ -38,25 +38,25 @@ def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
     from .chains import tell_chain
 
     precision("f64")
-    found = open_source(scene, robot)
-    if isinstance(found.spec, ChainSpec):
-        tell_chain(found.name, found.spec, as_json)
+    source = open_source(scene, robot)
+    if isinstance(source.spec, ChainSpec):
+        tell_chain(source.name, source.spec, as_json)
         return
     with blame_line(scene):
-        model, _ = compile_scene(found.spec)
+        model, _ = compile_scene(source.spec)
     topology = model.topology
     links, pairs = list(_links(model)), list(_pairs(topology))
     if as_json:
         columns = ("link", "parent", "joint", "q", "v", "mass", "shapes")
-        report = None if found.report is None else [item._asdict() for item in found.report.items]
+        report = None if source.report is None else [item._asdict() for item in source.report.items]
         emit({
-            "scene": found.name, "links": topology.n_links, "nq": topology.nq, "nv": topology.nv,
+            "scene": source.name, "links": topology.n_links, "nq": topology.nq, "nv": topology.nv,
             "pairs": len(topology.pairs), "model_hash": model_hash(model), "report": report,
             "devices": [{"kind": kind, "count": count, "runs": runs} for kind, count, runs in _devices()],
             "table": [dict(zip(columns, row, strict=True)) for row in links],
         })  # fmt: skip
         return
-    say(f"{found.name}: {topology.n_links} links, nq {topology.nq}, nv {topology.nv}", style="bold")
+    say(f"{source.name}: {topology.n_links} links, nq {topology.nq}, nv {topology.nv}", style="bold")
     table("link", "parent", "joint", "q", "v", "mass [kg]", "shapes", rows=links)
     say(f"{len(topology.groups)} groups of equal depth and joint, one vectorised call each", style="bold")
     for group in topology.groups:

@@ -80,17 +80,17 @@ def open_source(source: str, robot: Sequence[str] | None = None) -> OpenSource:
 
 def _keywords(robot: Sequence[str] | None, reader: Callable[..., object]) -> dict[str, Any]:
     """Keywords of a reader of robots: "floating" is True, and "drop=a" adds to a list."""
-    found: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
     known = [name for name, p in inspect.signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for text in robot or ():
         key, given, value = text.partition("=")
         if key not in known:
             raise typer.BadParameter(f"{key!r} is unknown: give {', '.join(known)}", param_hint="--robot")
         if key == "drop":
-            found[key] = [*found.get(key, []), value]
+            keywords[key] = [*keywords.get(key, []), value]
         else:
-            found[key] = value if given else True
-    return found
+            keywords[key] = value if given else True
+    return keywords
 
 
 @contextlib.contextmanager

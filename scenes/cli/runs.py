@@ -85,30 +85,30 @@ def run(
         )
     changes = [parse_setting(text) for text in settings or ()]
     variations = _variations(vary or (), batch)
-    found = open_source(scene, robot)
+    source = open_source(scene, robot)
     if take_over:
-        refuse_chain(found.spec, "--take-over")
-    file = target(out or Path(f"{found.name}.npz"), (".npz",))
+        refuse_chain(source.spec, "--take-over")
+    file = target(out or Path(f"{source.name}.npz"), (".npz",))
     for suffix in (".png",) * plot + (".html",) * page:
         target(file.with_suffix(suffix), (suffix,))
     used = precision("f64" if x64 else dtype)
-    spec = found.spec
+    spec = source.spec
     for path, value in changes:
         spec = apply_setting(spec, path, value)
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "scheme": scheme, "law": law}
     given |= {"impacts": impacts, "time_control": time_control, "window": window}
-    keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
+    keywords = source.keywords | {name: value for name, value in given.items() if value is not None}
     blame = blame_line(scene) if not (changes or variations) else contextlib.nullcontext()
-    with progress_bar(found.name, batch) as progress, blame:
+    with progress_bar(source.name, batch) as progress, blame:
         try:
             recording = record(
-                spec, file, title=found.name, lanes=batch, variations=variations, progress=progress, **keywords
+                spec, file, title=source.name, lanes=batch, variations=variations, progress=progress, **keywords
             )
         except KeyboardInterrupt:
             note(f"interrupted: {file} has what there was" if progress.pieces else "interrupted: nothing was written")
             raise
     with progress.working("measuring and drawing"):
-        result = summary(found.name, recording, progress, used)
+        result = summary(source.name, recording, progress, used)
         result["files"] = {"recording": str(file), **_pictures(recording, file, plot, page, take_over)}
     if as_json:
         emit(result)
@@ -119,7 +119,7 @@ def run(
         warnings.simplefilter("always")
         raise_for(recording.code, last_well(recording.t, recording.q, recording.v))
     for warning in light:
-        note(f"{found.name}: {warning.message}")
+        note(f"{source.name}: {warning.message}")
 
 
 def _variations(texts: Sequence[str], lanes: int | None) -> dict[str, list[Any]]:
@@ -129,14 +129,14 @@ def _variations(texts: Sequence[str], lanes: int | None) -> dict[str, list[Any]]
 
     from ..formats.settings import variation_values
 
-    found: dict[str, list[Any]] = {}
+    variations: dict[str, list[Any]] = {}
     for number, text in enumerate(texts):
         path, values = variation_values(text, lanes or 1)
-        if path in found:
+        if path in variations:
             raise typer.BadParameter(f"{path} is varied twice: leave one out", param_hint="--vary")
         order = np.random.default_rng(number).permutation(len(values)) if number else range(len(values))
-        found[path] = [values[k] for k in order]
-    return found
+        variations[path] = [values[k] for k in order]
+    return variations
 
 
 def _pictures(recording: Recording, out: Path, plot: bool, page: bool, take_over: bool) -> dict[str, str]:

@@ -94,17 +94,17 @@ def sweep(
         for path in columns.keys() & {*varied, *design}:
             raise typer.BadParameter(f"{path} is varied twice: leave one out", param_hint="--vary")
         (design if "=" not in text else varied).update(columns)
-    found = open_source(scene, robot)
+    source = open_source(scene, robot)
     target(out, SUFFIXES)
     used = precision(dtype)
-    spec = found.spec
+    spec = source.spec
     for path, value in map(parse_setting, settings or ()):
         spec = apply_setting(spec, path, value)
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "window": window, "scheme": scheme, "law": law}
-    keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
+    keywords = source.keywords | {name: value for name, value in given.items() if value is not None}
     blame = blame_line(scene) if not (settings or vary) else contextlib.nullcontext()
     share = _share(part)
-    with _progress_bar(found.name, out) as report, blame:
+    with _progress_bar(source.name, out) as report, blame:
         result = run(
             spec, vary=varied, design=design, lanes=lanes, measure=measure or DEFAULT, out=out, shard=shard, seed=seed,
             part=share, on=on or None, workers=workers, progress=report, **keywords,
@@ -112,13 +112,13 @@ def sweep(
     for path in result.compiled:
         note(f"{path} sets more than one number of the model: each of its values was compiled")
     files = [str(out)] if share is None else []
-    summed = {"scene": found.name, "dtype": used, "lanes": len(result), **report.took, "measures": _summary(result)}
+    summed = {"scene": source.name, "dtype": used, "lanes": len(result), **report.took, "measures": _summary(result)}
     if as_json:
         emit({**summed, "file": next(iter(files), None)})
         return
     table("", "mean", "sd", "least", "median", "most", rows=_rows(summed["measures"]))
     here = f", {report.took['rate']:.4g} lanes/s" if report.took["rate"] else ""
-    say(f"{found.name}: {len(result)} lanes, {report.took['lanes_here']} of them now{here}", style="bold")
+    say(f"{source.name}: {len(result)} lanes, {report.took['lanes_here']} of them now{here}", style="bold")
     say(f"wrote {out}" if files else f"shards {part} are in {out}.parts; the command without --part puts all together")
 
 
@@ -186,20 +186,20 @@ def _summary(result: Sweep) -> dict[str, Any]:
     """Summary of each measured column: statistics of its finite numbers; for codes the number of lanes with each."""
     import numpy as np
 
-    found: dict[str, Any] = {}
+    statistics: dict[str, Any] = {}
     for name, x in result.columns().items():
         if name == "code":
             codes, counts = np.unique(x, return_counts=True)
-            found[name] = {str(code): int(n) for code, n in zip(codes, counts, strict=True)}
+            statistics[name] = {str(code): int(n) for code, n in zip(codes, counts, strict=True)}
         elif name.split(".")[0] in {m.split(".")[0] for m in result.measured} and x.dtype.kind in "bifu":
             some = x[np.isfinite(x)].astype(float)
-            found[name] = {
+            statistics[name] = {
                 "lanes": len(some),
                 **{key: float(f(some)) if len(some) else None for key, f in (
                     ("mean", np.mean), ("sd", np.std), ("least", np.min), ("median", np.median), ("most", np.max)
                 )},
             }  # fmt: skip
-    return found
+    return statistics
 
 
 def _rows(measures: dict[str, Any]) -> Iterator[tuple[str, ...]]:

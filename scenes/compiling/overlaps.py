@@ -30,15 +30,15 @@ _SPREAD = directions(400)
 def overlap_text(model: Model, q: Array, owners: Sequence[str]) -> str:
     """Message about overlaps at the coordinates q (nq,); empty if there are none. owners: those of each shape."""
     deepest: dict[tuple[str, str], float] = {}
-    found = overlaps(model, q, COUNTED)
-    for i, j, depth in found:
+    overlapping = overlaps(model, q, COUNTED)
+    for i, j, depth in overlapping:
         pair = owners[i], owners[j]
         deepest[pair] = max(depth, deepest.get(pair, 0.0))
     if not deepest:
         return ""
     worst = sorted(deepest.items(), key=lambda item: -item[1])
     listed = "; ".join(f"{a} and {b} by {depth:.3g} m" for (a, b), depth in worst[:NAMED])
-    least = "at least " if len(found) == COUNTED else ""
+    least = "at least " if len(overlapping) == COUNTED else ""
     speed = PUSH * float(model.rest_speed)
     more = f"; and {least}{len(worst) - NAMED} more pairs" if len(worst) > NAMED else ""
     return (
@@ -75,9 +75,9 @@ def overlaps(model: Model, q: Array, most: int | None = None) -> list[tuple[int,
     near = near[np.argsort(apart[near], kind="stable")]
     exact = (kinds[pairs] == "sphere") | planes[pairs]
     shapes: dict[int, HostShape] = {}
-    found = []
+    overlapping = []
     for k in near.tolist():
-        if len(found) == most:
+        if len(overlapping) == most:
             break
         a, b = (int(x) for x in pairs[k])
         gap = float(apart[k])
@@ -88,8 +88,8 @@ def overlaps(model: Model, q: Array, most: int | None = None) -> list[tuple[int,
                 shapes[a], shapes[b], positions[a] - positions[b], rotations[a], rotations[b], float(-allowed[k])
             )
         if gap < -allowed[k]:
-            found.append((a, b, -gap))
-    return found
+            overlapping.append((a, b, -gap))
+    return overlapping
 
 
 def _gap(a: HostShape, b: HostShape, shift: Array, Ra: Array, Rb: Array, enough: float) -> float:

@@ -106,14 +106,14 @@ def _still(parents: Sequence[int], joints: Sequence[str]) -> list[bool]:
 
 def _separate_pairs(body: Array, static: Array, above: Array) -> tuple[Array, Array]:
     """Pairs i < j of shapes that neither a common body, nor the world, nor a joint keeps together."""
-    found = [np.zeros((2, 0), int)]
+    pairs = [np.zeros((2, 0), int)]
     for first in range(0, len(body), BLOCK):  # not all pairs at once: thousands of shapes have millions
         a = np.arange(first, min(first + BLOCK, len(body)))[:, None]
         b = np.arange(first, len(body))[None]
         apart = (a < b) & (body[a] != body[b]) & ~(static[a] & static[b])
         apart &= (above[a] != body[b]) & (above[b] != body[a])
-        found.append(np.array(np.nonzero(apart)) + first)
-    return tuple(np.concatenate(found, axis=1))
+        pairs.append(np.array(np.nonzero(apart)) + first)
+    return tuple(np.concatenate(pairs, axis=1))
 
 
 def _members(name: str, owner: Array, number: dict[str | None, int], links: list[int]) -> Array:

@@ -21,12 +21,12 @@ def windows(model: Model) -> tuple[Window, ...]:
         return ((0, 0),) * len(kinds)
     radius, size = bounding_radii(model), np.asarray(model.shape_size)
     pairs = np.array(model.topology.pairs, int).reshape(-1, 2)
-    found: list[Window] = []
+    cells: list[Window] = []
     for k, kind in enumerate(kinds):
         others = np.concatenate([pairs[pairs[:, 0] == k, 1], pairs[pairs[:, 1] == k, 0]])
         widest = 2 * radius[others].max(initial=0.0)
-        found.append(_window(grids[k], size[k], widest) if kind == "heightfield" else (0, 0))
-    return tuple(found)
+        cells.append(_window(grids[k], size[k], widest) if kind == "heightfield" else (0, 0))
+    return tuple(cells)
 
 
 def _window(grid: tuple[int, int], cell: Array, width: float) -> Window:

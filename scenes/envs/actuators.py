@@ -22,7 +22,7 @@ def scene_actuators(scene: SceneSpec) -> tuple[Actuator, ...]:
 
     Inputs are the motors' own u, within the effort of a torque motor and the limits of a position motor's joint.
     """
-    found = []
+    actuators = []
     for link in scene.links:
         joint = getattr(link, "joint", None)
         motors = getattr(joint, "motor", None)
@@ -30,8 +30,8 @@ def scene_actuators(scene: SceneSpec) -> tuple[Actuator, ...]:
             if motor is not None:
                 name = f"{link.name}/{dof}" if isinstance(motors, Sequence) else link.name
                 lower, upper = _range(motor, dof, getattr(joint, "limits", None))
-                found.append(Actuator(name, link.name, dof, lower, upper))
-    return tuple(found)
+                actuators.append(Actuator(name, link.name, dof, lower, upper))
+    return tuple(actuators)
 
 
 def _range(motor: Motor, dof: int, limits: Numbers | None) -> tuple[float, float]:

@@ -143,8 +143,8 @@ class CaromVectorEnv(VectorEnv):
 
     def _infos(self, there: np.ndarray) -> dict[str, Any]:
         """Infos in gymnasium's form: each value with a mask of its lanes."""
-        found: dict[str, Any] = dict(self._lanes.info)
-        return found | {f"_{name}": there.copy() for name in found}
+        infos: dict[str, Any] = dict(self._lanes.info)
+        return infos | {f"_{name}": there.copy() for name in infos}
 
     def _mask(self, mask: object) -> np.ndarray:
         """Mask (num_envs,) bool of the lanes to reset."""

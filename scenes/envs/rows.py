@@ -86,12 +86,12 @@ class Lanes:
         """The task's info of the last step, (*shape, ...) each; zeros if an episode has just begun."""
         if not self._programs.info:
             return {}
-        column, found, rows = self._programs.n_outcome, {}, np.asarray(self._rows)
+        column, infos, rows = self._programs.n_outcome, {}, np.asarray(self._rows)
         for name, shape in self._programs.info.items():
             size = int(np.prod(shape))
-            found[name] = rows[..., column : column + size].reshape((*self.shape, *shape)).copy()
+            infos[name] = rows[..., column : column + size].reshape((*self.shape, *shape)).copy()
             column += size
-        return found
+        return infos
 
     def pictures(self, shown: int) -> tuple[np.ndarray, ...]:
         """Pictures of the first lanes, (H, W, 3) uint8 each."""

@@ -139,7 +139,7 @@ class SceneEpisodes:
 
     def _find_randomised(self) -> tuple[str, ...]:
         """Parameters that differ from episode to episode; the model's topology changes with them."""
-        found: list[str] = []
+        randomised: list[str] = []
         if self.task.randomise is None:
             return ()
 
@@ -147,11 +147,11 @@ class SceneEpisodes:
             model = self.task.randomise(key, self.model)  # type: ignore[misc]
             if not isinstance(model, Model):
                 raise TypeError(f"{self.task.name}: randomise must return a model, not {type(model).__name__}")
-            found.extend(name for name, x in model.parameters.items() if x is not self.model.parameters[name])
+            randomised.extend(name for name, x in model.parameters.items() if x is not self.model.parameters[name])
             self.model = replace(self.model, topology=model.topology)
 
         jax.eval_shape(note_changes, jax.random.key(0))
-        return tuple(found)
+        return tuple(randomised)
 
     def _shapes(self) -> dict[str, Any]:
         """Shapes of the report of one lane."""

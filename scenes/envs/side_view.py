@@ -42,11 +42,11 @@ class SideView:
 
     def sketch(self, q: np.ndarray) -> list[Segment]:
         """Segments of the scene, statics first."""
-        return [segment for _, segment in sorted(self._segments(q), key=lambda found: found[0] >= 0)]
+        return [segment for _, segment in sorted(self._segments(q), key=lambda entry: entry[0] >= 0)]
 
     def _segments(self, q: np.ndarray) -> list[tuple[int, Segment]]:
         """Segments with the link that carries each, -1 for the world."""
-        topology, found = self.model.topology, []
+        topology, segments = self.model.topology, []
         positions, rotations = link_poses(self.model, q)
         eye = float(positions[0, 0]) if len(positions) else 0.0
         for k, (kind, link) in enumerate(zip(topology.shape_kinds, topology.shape_links, strict=True)):
@@ -55,8 +55,8 @@ class SideView:
             axes = R @ rotation_matrix(np.asarray(self.model.shape_quaternion[k], float))
             colour = LINKS[link % len(LINKS)] if link >= 0 else INK
             for a, b, radius in self._lines(k, kind, at, axes):
-                found.append((link, (a[0] - eye, a[2], b[0] - eye, b[2], radius, colour)))
-        return found
+                segments.append((link, (a[0] - eye, a[2], b[0] - eye, b[2], radius, colour)))
+        return segments
 
     def _lines(self, k: int, kind: str, at: Array, axes: Array) -> list[tuple[Array, Array, float]]:
         """Ends (3,) and radii of the segments that represent a shape."""

@@ -41,8 +41,8 @@ class QueryPrograms:
         gap, row = jax.lax.switch(which, self.branches, w["q"], position, rotation, within, among)
         waits = jnp.pad(self.programs.parked_links(w["q"]), (0, self.things - self.live.model.topology.n_links))
         gap = jnp.where(waits, jnp.inf, gap)
-        found = jnp.isfinite(gap)
+        overlaps = jnp.isfinite(gap)
         before = (gap[None] < gap[:, None]) | ((gap[None] == gap[:, None]) & (row[None] < row[:, None]))
-        rank = jnp.where(found, (before & found[None]).astype(jnp.int32).sum(1), self.things)
+        rank = jnp.where(overlaps, (before & overlaps[None]).astype(jnp.int32).sum(1), self.things)
         numbers = jnp.zeros(self.things + 1, jnp.int32).at[rank].set(jnp.arange(self.things, dtype=jnp.int32))[:-1]
-        return {}, (jnp.where(valid, found.astype(jnp.int32).sum(), -REFUSED).astype(jnp.int32), numbers)
+        return {}, (jnp.where(valid, overlaps.astype(jnp.int32).sum(), -REFUSED).astype(jnp.int32), numbers)

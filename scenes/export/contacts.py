@@ -30,7 +30,7 @@ def touching_of(frame: Frame) -> tuple[Kinds, Array, Array]:
     hits = frame.impacts
     struck = jnp.arange(len(hits.pair)) < hits.count
     parts: list[Touching] = [Touching(jnp.where(struck, hits.pair, -1), hits.point, hits.normal, hits.impulse)]
-    parts += [frame.before, frame.after, frame.carried]
+    parts += [frame.before, frame.after, frame.during]
     pair = jnp.concatenate([x.pair for x in parts])
     columns = [jnp.concatenate([getattr(x, name) for x in parts]) for name in ("impulse", "point", "normal")]
     speed = jnp.where(struck, jnp.maximum(-hits.u_before[:, 2], 0), 0)

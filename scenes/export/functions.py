@@ -80,7 +80,7 @@ def functions_of(programs: Programs) -> tuple[ExportFunction, ...]:
     )
     materials = maybe(*COMBINED, n=1)
     joins = any(loop.switched for loop in topology.loops)
-    found = "returns how many bodies and statics are found, the nearest first, or -1000"
+    returned = "returns how many bodies and statics are found, the nearest first, or -1000"
     spare = "returns its number; -1: all are in use, -1000: that cannot be"
     known: Sequence[tuple[bool, str, Sequence[Argument], str, Callable[..., Change]]] = (
         (True, "step", real("dt"), "a frame of dt seconds", p.step),
@@ -101,7 +101,7 @@ def functions_of(programs: Programs) -> tuple[ExportFunction, ...]:
         (bool(live._probes), "overlap",
          (*whole("probe"), *three("position"), *maybe("quaternion", n=4), *real("within"), *mask,
           Argument("found", "rows", 1, "int")),
-         f"what a probe is within so far of; {found}", QueryPrograms(p).overlap),
+         f"what a probe is within so far of; {returned}", QueryPrograms(p).overlap),
         (bool(live._parts.start.spares.names), "add_body", (*whole("kind"), *three("position"), *motion),
          f"a spare one; what is NULL is 0; {spare}", c.add_body),
         (bool(live._parts.start.spares.names), "remove_body", body, "back to where it waits", c.remove_body),

@@ -122,16 +122,18 @@ def _field_changed(thing: Any, key: str, rest: list[str], value: object, path: s
 def _items_changed(things: tuple[Any, ...], parts: list[str], value: object, path: str) -> tuple[Any, ...]:
     """Change every item that the first parts name or number: names may have dots, and then have several parts."""
     labels = [(label, k) for k, thing in enumerate(things) for label in _labels(thing, k)]
-    found: dict[int, list[str]] = {}  # each item, and the parts that remain
+    remaining: dict[int, list[str]] = {}  # each item, and the parts that remain
     for n in range(1, len(parts) + 1):
         pattern = ".".join(parts[:n])
-        found |= {k: parts[n:] for label, k in labels if _matches(pattern, label)}
-    if not found:
+        remaining |= {k: parts[n:] for label, k in labels if _matches(pattern, label)}
+    if not remaining:
         dots = min((label.count(".") for label, _ in labels), default=0)
         _nowhere(path, ".".join(parts[: dots + 1]), dict(labels))
-    if _is_made(things) and not all(found.values()) and not is_dataclass(value):
+    if _is_made(things) and not all(remaining.values()) and not is_dataclass(value):
         raise ValueError(f"{path}: {brief(value)} cannot stand for all of it: add to the path which field is meant")
-    return tuple(_change(thing, found[k], value, path) if k in found else thing for k, thing in enumerate(things))
+    return tuple(
+        _change(thing, remaining[k], value, path) if k in remaining else thing for k, thing in enumerate(things)
+    )
 
 
 def _matches(pattern: str, label: str) -> bool:
@@ -142,10 +144,10 @@ def _matches(pattern: str, label: str) -> bool:
     *inner, last = others
     at = len(first)
     for piece in inner:
-        found = label.find(piece, at)  # the first match is the best: it leaves most for the next pieces
-        if found < 0:
+        start = label.find(piece, at)  # the first match is the best: it leaves most for the next pieces
+        if start < 0:
             return False
-        at = found + len(piece)
+        at = start + len(piece)
     return label.startswith(first) and label.endswith(last) and at + len(last) <= len(label)
 
 

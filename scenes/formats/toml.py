@@ -125,12 +125,12 @@ def _text_of(path: FilePath) -> str:
 def _syntax(message: str, text: str) -> tuple[str, int | None]:
     """A message about a text that is not TOML, and its line, from tomllib's: "... (at line 3, column 5)"."""
     fix = "this is not TOML: texts need quotes, lists brackets, and each key a value"
-    found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", message)
-    if not found:
+    match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", message)
+    if not match:
         return f"{message}; {fix}", None
-    line = int(found[1] or text.count("\n", 0, len(text.rstrip())) + 1)
+    line = int(match[1] or text.count("\n", 0, len(text.rstrip())) + 1)
     shown = text.split("\n")[line - 1].strip()[:80]
-    return f"{message[: found.start()]} in {shown!r}; {fix}", line
+    return f"{message[: match.start()]} in {shown!r}; {fix}", line
 
 
 def _with_paths(scene: SceneSpec, change: Callable[[str], str]) -> SceneSpec:

@@ -35,16 +35,16 @@ def load_toml(text: str) -> dict[str, Any]:
     """The tables of a text. Raises LimitError, and tomllib.TOMLDecodeError for invalid TOML (both are ValueErrors)."""
     check_size(len(text))
     deep = 0
-    for found in _TOKEN.finditer(text):
-        if found["key"]:
-            key, few = abridge(found["key"], 40), f"a key has at most {MOST_PARTS} parts between dots"
-            raise LimitError(f"{key} has more: {few}, those of a scene have three", _line(text, found.start()))
-        if bracket := found["bracket"]:
+    for token in _TOKEN.finditer(text):
+        if token["key"]:
+            key, few = abridge(token["key"], 40), f"a key has at most {MOST_PARTS} parts between dots"
+            raise LimitError(f"{key} has more: {few}, those of a scene have three", _line(text, token.start()))
+        if bracket := token["bracket"]:
             deep = deep + 1 if bracket in "[{" else max(deep - 1, 0)
             if deep > MOST_DEEP:
                 must = f"they are at most {MOST_DEEP} deep, those of a scene four"
                 raise LimitError(
-                    f"too many lists and tables are in each other here: {must}", _line(text, found.start())
+                    f"too many lists and tables are in each other here: {must}", _line(text, token.start())
                 )
     try:
         return tomllib.loads(text)

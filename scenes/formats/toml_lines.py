@@ -46,16 +46,16 @@ class _Scan:
         return self._take(_BLANK)
 
     def _take(self, pattern: re.Pattern[str]) -> int:
-        found = pattern.match(self.text, self.at)
-        if found:
-            self.at = found.end()
+        match = pattern.match(self.text, self.at)
+        if match:
+            self.at = match.end()
         return self.at
 
     def _key(self) -> tuple[str, ...]:
         """A key, its parts between dots."""
         parts = []
-        while found := _KEY.match(self.text, self.at):
-            part, self.at = found[1], found.end()
+        while match := _KEY.match(self.text, self.at):
+            part, self.at = match[1], match.end()
             parts.append(tomllib.loads(f"key = {part}")["key"] if part[0] in "\"'" else part)
             if self.text[self.at] != ".":
                 break

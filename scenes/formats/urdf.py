@@ -144,15 +144,15 @@ def _contact(link: XmlElement, notes: Notes) -> dict[str, Any]:
     contact = link.first("contact")
     if contact is None:
         return {}
-    found = {}
+    properties = {}
     for ours, theirs in (("friction", "lateral_friction"), ("restitution", "restitution")):
         node = contact.first(theirs)
         if node is not None:
-            found[ours] = node.number("value")
-    if found:
+            properties[ours] = node.number("value")
+    if properties:
         why = "friction of two shapes is the geometric mean of theirs, restitution the smaller"
         notes.add("approximated", contact, f'contact of link "{link.text("name")}"', why)
-    return found
+    return properties
 
 
 def _refuse(robot: XmlElement, notes: Notes) -> None:
@@ -162,7 +162,7 @@ def _refuse(robot: XmlElement, notes: Notes) -> None:
         reasons: dict[str, list[tuple[int, str]]] = {}
         for line, item in refused:
             reasons.setdefault(item.why, []).append((line, item.what))
-        text = "; ".join(f"{_first_names([what for _, what in found])}: {why}" for why, found in reasons.items())
+        text = "; ".join(f"{_first_names([what for _, what in places])}: {why}" for why, places in reasons.items())
         raise FileError(robot.path, f"it is not imported. {text}", refused[0][0])
 
 

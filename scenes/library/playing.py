@@ -100,10 +100,10 @@ class Played:
         from ...engine.loops.energy import energy
         from ...engine.state import State
 
-        found = jax.vmap(lambda q, v, t: energy(self.model, State(q, v, t)))(
+        energies = jax.vmap(lambda q, v, t: energy(self.model, State(q, v, t)))(
             self.result.q, self.result.v, self.result.t
         )
-        return np.asarray(found.kinetic), np.asarray(found.potential)
+        return np.asarray(energies.kinetic), np.asarray(energies.potential)
 
     @cached_property
     def kinetic(self) -> Array:
@@ -133,10 +133,10 @@ class Played:
         from ...engine.dynamics.energy import momentum
         from ...engine.state import State
 
-        found = jax.vmap(lambda q, v, t: momentum(self.model, State(q, v, t)))(
+        momenta = jax.vmap(lambda q, v, t: momentum(self.model, State(q, v, t)))(
             self.result.q, self.result.v, self.result.t
         )
-        return np.asarray(found.linear), np.asarray(found.angular)
+        return np.asarray(momenta.linear), np.asarray(momenta.angular)
 
     # -- of its impacts ---------------------------------------------------------------------------------
 
@@ -202,8 +202,8 @@ def outcomes(entry: Entry, dtype: DTypeLike | None = None) -> Iterator[Checked]:
         played = play(entry, way, dtype)
         code = int(played.result.code)
         code = _grave(code) if way.rough else code
-        found = [Outcome(fact, _measure(fact, played)) for fact in (*way.facts, ENDED if way.rough else WELL)]
-        yield Checked(way, found, "" if code == OK else MESSAGES[Code(code)])
+        measured = [Outcome(fact, _measure(fact, played)) for fact in (*way.facts, ENDED if way.rough else WELL)]
+        yield Checked(way, measured, "" if code == OK else MESSAGES[Code(code)])
 
 
 def _measure(fact: Fact, played: Played | PlayedChain) -> float:

@@ -122,40 +122,40 @@ class Character:
     @property
     def ground(self) -> str | None:
         """Name of the body it stands on; None in the air, on too steep a slope, and while it rises from the ground."""
-        found = self._under()
-        return None if found is None else found.body
+        footing = self._under()
+        return None if footing is None else footing.body
 
     def update(self, dt: float | None = None) -> None:
         """Push the body so that it walks through the next frame of dt [s], the world's own by default."""
         world, up = self.world, self._up
         dt = world.dt if dt is None else arguments.seconds("dt", dt)
         v = np.asarray(world.velocity(self.body)[3:], float)
-        found = self._under()
+        footing = self._under()
         jump, self._jump = self._jump, 0.0
-        most, carried = self.in_air, np.zeros(3)
+        most, ground_velocity = self.in_air, np.zeros(3)
         legs = np.zeros(3)
-        if found is not None:
-            carried = self._ground_velocity(found)
-            rising = (v - carried) @ up
+        if footing is not None:
+            ground_velocity = self._ground_velocity(footing)
+            rising = (v - ground_velocity) @ up
             if jump:
                 world.apply_impulse(self.body, up * self._mass * (jump - rising))
-                self._react(found, -up * self._mass * (jump - rising), impulse=True)
+                self._react(footing, -up * self._mass * (jump - rising), impulse=True)
             else:
                 most = self.acceleration
                 # one step of implicit Euler of a'' = STIFF^2 (height - x) - 2 STIFF v
                 w = STIFF
-                rise = (w * w * (self.height - found.distance) - (2 * w + w * w * dt) * rising) / (
+                rise = (w * w * (self.height - footing.distance) - (2 * w + w * w * dt) * rising) / (
                     1 + 2 * w * dt + (w * dt) ** 2
                 )
                 bears = np.clip(self._mass * (rise + self._gravity), 0, self.push * self._mass * self._gravity)
                 legs = up * bears
-        wanted = (self._walk + carried - v) / dt
+        wanted = (self._walk + ground_velocity - v) / dt
         wanted -= up * (wanted @ up)
         size = float(np.linalg.norm(wanted))
         walk = wanted * (self._mass * min(1.0, most / size if size > 0 else 1.0))
         world.apply_force(self.body, legs + walk)
-        if found is not None:
-            self._react(found, -legs - walk)
+        if footing is not None:
+            self._react(footing, -legs - walk)
         world.apply_torque(self.body, self._upright(dt))
 
     def _under(self) -> Footing | None:
@@ -173,9 +173,9 @@ class Character:
             return None
         k = int(np.where(firm, hits.distance, np.inf).argmin())
         shape, point = int(hits.shape[k]), np.asarray(hits.point[k], float)
-        found = Footing(owners[k], shape, float(hits.distance[k]), point)
-        rising = (np.asarray(world.velocity(self.body)[3:], float) - self._ground_velocity(found)) @ up
-        return None if found.distance > self.height and rising > LEAVES else found
+        footing = Footing(owners[k], shape, float(hits.distance[k]), point)
+        rising = (np.asarray(world.velocity(self.body)[3:], float) - self._ground_velocity(footing)) @ up
+        return None if footing.distance > self.height and rising > LEAVES else footing
 
     def _ground_velocity(self, hit: Footing) -> Array:
         """Velocity (3,) of the ground under it [m/s]."""

@@ -93,7 +93,7 @@ class SteppedWorld:
         self._coming: Future[ComputedFrame] | None = None
         self._took, self._wires = 0.0, None
         self._last: Last | None = None
-        self._last_carried: Touching | None = None  # of the frame of `_contacts`
+        self._last_during: Touching | None = None  # of the frame of `_contacts`
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
         self._is_warm = warm
@@ -170,14 +170,14 @@ class SteppedWorld:
         if code != results.OK and code not in self._warned:
             self._warned.add(code)
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
-        again = self._contacts if frame.carried is self._last_carried else None
+        again = self._contacts if frame.during is self._last_during else None
         earlier = self._now.link_states.pose
         self._set_state(self._now.at(frame.state, asleep.after(frame.island, motors), link_states))
         self._earlier = earlier
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._last_carried, self._last = frame.carried, Last(parts.bodies, frame, computed.dt, pushes)
+        self._last_during, self._last = frame.during, Last(parts.bodies, frame, computed.dt, pushes)
         self._contacts = again or functools.cache(
             lambda: contacts_of(
                 parts.bodies, frame, parts.stepper.sleeping_contacts(before, asleep.island, motors, frame)
@@ -279,7 +279,7 @@ class SteppedWorld:
         pose = self._now.link_states.pose
         self._earlier, self._pushes = beginning(self._earlier, pose), beginning(self._pushes, twin._pushes)
         self._motors = beginning(self._motors, twin._motors)
-        self._last_carried, self._wires = None, None
+        self._last_during, self._wires = None, None
         if self._last is not None:
             pushes = beginning(self._last.pushes, np.zeros_like(twin._pushes))
             self._last = self._last._replace(pushes=pushes)
@@ -338,8 +338,8 @@ class SteppedWorld:
             else np.array(compose_poses(pose, now.link_states.pose[now.link(carrier)]), pose.dtype)
         )
         among = self._changes.shapes_in(ALL_LAYERS)
-        found = self._parts.questions.overlaps(q, trigger.shape, there[:3], there[3:], 0.0, now.hidden, among)
-        return tuple(name for name in found if name != carrier and name in now.bodies)
+        overlapping = self._parts.questions.overlaps(q, trigger.shape, there[:3], there[3:], 0.0, now.hidden, among)
+        return tuple(name for name in overlapping if name != carrier and name in now.bodies)
 
     def _update_triggers(self) -> None:
         """Update the bodies in triggers, without callbacks."""

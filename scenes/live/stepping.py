@@ -137,7 +137,7 @@ class Stepper:
             others = np.where(mine[:-1], -1, np.arange(len(island), dtype=np.int32))
             nothing = np.zeros((self._model.topology.n_links, 6))
             alone, _ = self._compute(state, others, nothing, motors, self._max_dt, self._room)
-            parts = alone.after, alone.carried
+            parts = alone.after, alone.during
             pair, point, normal, impulse = (
                 np.concatenate([getattr(x, name).reshape(-1, *own) for x in parts])
                 for name, own in (("pair", ()), ("point", (3,)), ("normal", (3,)), ("impulse", (3,)))

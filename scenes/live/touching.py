@@ -82,7 +82,7 @@ def contacts_of(bodies: Bodies, frame: Frame, asleep: SleepingContacts) -> list[
     couples, couple_of, side = bodies.couples
     hits = frame.impacts
     struck = (hits.pair >= 0) & (np.arange(len(hits.pair)) < hits.count)
-    resting = [frame.before, frame.after, frame.carried, asleep]
+    resting = [frame.before, frame.after, frame.during, asleep]
     pair = np.concatenate([hits.pair[struck], *(x.pair.ravel() for x in resting)])
     vectors = [
         np.concatenate([getattr(hits, name)[struck], *(getattr(x, name).reshape(-1, 3) for x in resting)])

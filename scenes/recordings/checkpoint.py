@@ -46,7 +46,7 @@ def load_checkpoint(path: str | PathLike[str], like: T) -> T:
     try:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
-            found = {name.removeprefix("at "): file[name] for name in file.files if name != "about"}
+            arrays = {name.removeprefix("at "): file[name] for name in file.files if name != "about"}
         if about["form"] != FORM:
             raise ValueError(f"its form is {about['form']!r}")
     except FileNotFoundError:
@@ -54,10 +54,10 @@ def load_checkpoint(path: str | PathLike[str], like: T) -> T:
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(path, f"this is no checkpoint of Carom's, or it was cut off ({error})") from None
     wanted = dict(_leaves(like))
-    if odd := sorted(wanted.keys() ^ found.keys()):
+    if odd := sorted(wanted.keys() ^ arrays.keys()):
         where = "the file has none" if odd[0] in wanted else "the file has one, and `like` does not"
         raise FileError(path, f"it holds something else: of {odd[0] or 'the array'} {where}")
-    leaves = [_restore(path, name, found[name], x, about["keys"].get(name)) for name, x in wanted.items()]
+    leaves = [_restore(path, name, arrays[name], x, about["keys"].get(name)) for name, x in wanted.items()]
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 

@@ -107,8 +107,8 @@ class Reading:
         from ...engine.loops.energy import energy
         from ...engine.state import State
 
-        found = self.evaluate(energy, State(self.q, self.v, self.t))  # type: ignore[arg-type]
-        return found.kinetic, found.potential
+        energies = self.evaluate(energy, State(self.q, self.v, self.t))  # type: ignore[arg-type]
+        return energies.kinetic, energies.potential
 
     @cached_property
     def ledger(self) -> EnergyLedger:

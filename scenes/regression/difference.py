@@ -49,14 +49,14 @@ class Difference(NamedTuple):
 
 def differences(old: EventLog, new: EventLog, tolerances: Tolerances) -> list[Difference]:
     """Differences beyond the tolerances, in order of time."""
-    found: list[Difference] = []
+    all_differences: list[Difference] = []
     scale = _Scale.of(old if old.impacts or old.ends else new, tolerances)
     ours, theirs = _streams(old.impacts), _streams(new.impacts)
     for key in {**ours, **theirs}:
         for a, b in _match_impacts(ours.get(key, []), theirs.get(key, []), scale):
-            found += _of_impact(a, b, scale)
-    found += _of_ends(old.ends, new.ends, scale)
-    return sorted(found, key=lambda d: d.t)
+            all_differences += _of_impact(a, b, scale)
+    all_differences += _of_ends(old.ends, new.ends, scale)
+    return sorted(all_differences, key=lambda d: d.t)
 
 
 class _Scale(NamedTuple):
@@ -134,20 +134,20 @@ def _of_impact(a: LoggedImpact | None, b: LoggedImpact | None, scale: _Scale) ->
 
 def _of_ends(old: tuple[End, ...], new: tuple[End, ...], scale: _Scale) -> list[Difference]:
     ours, theirs = ({(end.lane, end.link): end for end in ends} for ends in (old, new))
-    found: list[Difference] = []
+    all_differences: list[Difference] = []
     for key in {**ours, **theirs}:
         a, b = ours.get(key), theirs.get(key)
         where = f"the end of {key[1]}" + (f" in lane {key[0]}" if key[0] else "")
         if a is None or b is None or (len(a.q), len(a.v)) != (len(b.q), len(b.v)):
-            found.append(Difference(np.inf, f"{where} is {'new' if a is None else 'missing'}", np.inf))
+            all_differences.append(Difference(np.inf, f"{where} is {'new' if a is None else 'missing'}", np.inf))
             continue
         rows = [(f"q[{k}]", x, y, abs(y - x) / scale.position) for k, (x, y) in enumerate(zip(a.q, b.q, strict=True))]
         rows += [(f"v[{k}]", x, y, abs(y - x) / scale.velocity) for k, (x, y) in enumerate(zip(a.v, b.v, strict=True))]
         wrong = [row for row in rows if not row[3] <= 1 and not (np.isnan(row[1]) and np.isnan(row[2]))]
         if wrong:
             off = max(np.inf if np.isnan(row[3]) else row[3] for row in wrong)
-            found.append(Difference(np.inf, f"{where}: " + "; ".join(_text(*row) for row in wrong), off))
-    return found
+            all_differences.append(Difference(np.inf, f"{where}: " + "; ".join(_text(*row) for row in wrong), off))
+    return all_differences
 
 
 def _label(impact: LoggedImpact) -> str:

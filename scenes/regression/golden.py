@@ -31,9 +31,9 @@ def check_golden(
             "(under pytest: --carom-update)"
         )
     else:
-        found = changes(read_log(target), log, tolerances)
-        if found:
-            raise AssertionError(message(found, target, recording.title))
+        all_differences = changes(read_log(target), log, tolerances)
+        if all_differences:
+            raise AssertionError(message(all_differences, target, recording.title))
 
 
 def write_golden(log: EventLog, target: Path) -> None:
@@ -55,12 +55,14 @@ def changes(old: EventLog, new: EventLog, tolerances: Tolerances | None = None) 
     return other + differences(old, new, tolerances or Tolerances.usual(coarser))
 
 
-def message(found: list[Difference], target: Path, title: str) -> str:
+def message(all_differences: list[Difference], target: Path, title: str) -> str:
     """Message of a test that fails."""
-    count = f"{len(found)} differences, the first in time first" if len(found) > 1 else "one difference"
+    count = (
+        f"{len(all_differences)} differences, the first in time first" if len(all_differences) > 1 else "one difference"
+    )
     lines = [f"{title} is not as in {target}; {count}:"]
-    lines += [f"  {difference.what}" for difference in found[:SHOWN]]
-    if len(found) > SHOWN:
-        lines.append(f"  and {len(found) - SHOWN} more")
+    lines += [f"  {difference.what}" for difference in all_differences[:SHOWN]]
+    if len(all_differences) > SHOWN:
+        lines.append(f"  and {len(all_differences) - SHOWN} more")
     lines.append("If the new run is right, make the log again: update=True (under pytest: --carom-update)")
     return "\n".join(lines)

@@ -90,13 +90,18 @@ def _momenta(reading: Reading) -> tuple[Array, Array, float, float]:
     from ...engine.state import State
 
     def of(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, ...]:
-        poses, found = fk(model, q), momentum(model, State(q, v, t))
+        poses, momenta = fk(model, q), momentum(model, State(q, v, t))
         middles = poses.position + (poses.rotation @ model.com[..., None])[..., 0]
         mass = model.mass.sum(-1)[..., None]
         center = (model.mass[..., None] * middles).sum(-2) / mass
         spread = jnp.linalg.norm(middles - center[..., None, :], axis=-1).max(-1)
         potential = mass * model.gravity * t[..., None]
-        return found.linear - potential, found.angular - jnp.cross(center, found.linear), spread, 0 * t + mass[..., 0]
+        return (
+            momenta.linear - potential,
+            momenta.angular - jnp.cross(center, momenta.linear),
+            spread,
+            0 * t + mass[..., 0],
+        )
 
     P, L, spread, mass = reading.evaluate(of, reading.q, reading.v, reading.t)
     kinetic = float(np.nanmax(reading.ledger.kinetic))
@@ -140,8 +145,8 @@ def no_penetration(
     band = float(np.max(np.asarray(reading.model.gap_band)))
     depth = np.zeros(reading.t.shape)
     if reading.model.topology.pairs:
-        found = reading.evaluate(lambda model, q: detect(model, q, backend=backend).gap, np.nan_to_num(reading.q))
-        depth = np.where(np.isnan(reading.t), 0.0, -np.min(found, -1))
+        gaps = reading.evaluate(lambda model, q: detect(model, q, backend=backend).gap, np.nan_to_num(reading.q))
+        depth = np.where(np.isnan(reading.t), 0.0, -np.min(gaps, -1))
     said = float(np.max(np.asarray(reading.recording.stats["max_penetration"]), initial=0.0))
     worst = max(depth.max(), said, 0.0)
     where = _frame(reading, depth) if depth.max() >= said else "between frames, by the run's own statistics"

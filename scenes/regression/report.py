@@ -48,16 +48,18 @@ def report(
     Needs matplotlib.
     """
     ours, theirs = _logs(Path(old)), _logs(Path(new))
-    found: list[Change] = []
+    all_changes: list[Change] = []
     for name in sorted({*ours, *theirs}):
         a, b = ours.get(name), theirs.get(name)
         differ = changes(a, b, tolerances) if a is not None and b is not None else ()
-        found.append(Change(name, a, b, tuple(differ)))
-    found.sort(key=lambda change: (change.verdict == "same", -change.worst, -len(change.differences), change.name))
-    page = _page(found, str(old), str(new))
+        all_changes.append(Change(name, a, b, tuple(differ)))
+    all_changes.sort(
+        key=lambda change: (change.verdict == "same", -change.worst, -len(change.differences), change.name)
+    )
+    page = _page(all_changes, str(old), str(new))
     with replacing(path) as file:
         file.write(page.encode())
-    return found
+    return all_changes
 
 
 def _logs(folder: Path) -> dict[str, EventLog]:
@@ -89,10 +91,10 @@ section { margin-top: 2.5rem } img { width: 100% } code { font-size: 13px } li {
 """
 
 
-def _page(found: list[Change], old: str, new: str) -> str:
-    said = f"{sum(change.verdict != 'same' for change in found)} of {len(found)} scenes changed"
-    rows = "".join(_row(change) for change in found)
-    parts = "".join(_section(change) for change in found if change.verdict == "changed")
+def _page(all_changes: list[Change], old: str, new: str) -> str:
+    said = f"{sum(change.verdict != 'same' for change in all_changes)} of {len(all_changes)} scenes changed"
+    rows = "".join(_row(change) for change in all_changes)
+    parts = "".join(_section(change) for change in all_changes if change.verdict == "changed")
     return (
         '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

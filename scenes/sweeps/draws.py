@@ -62,12 +62,12 @@ def lane_values(
     number = np.arange(lanes)
     shape = [len(points) for points in grids.values()]
     indices = np.unravel_index(number % math.prod(shape), shape) if grids else ()
-    found = {path: [points[k] for k in at.tolist()] for (path, points), at in zip(grids.items(), indices, strict=True)}
+    values = {path: [points[k] for k in at.tolist()] for (path, points), at in zip(grids.items(), indices, strict=True)}
     for path, draw in how.items():
         if isinstance(draw, Draw):
-            found[path] = list(draw.values(uniforms(seed, path, lanes)))
-    found |= {path: [plain(column[k]) for k in (number % rows).tolist()] for path, column in design.items()}
-    return {path: found[path] for path in (*vary, *design)}  # settings are made in this order
+            values[path] = list(draw.values(uniforms(seed, path, lanes)))
+    values |= {path: [plain(column[k]) for k in (number % rows).tolist()] for path, column in design.items()}
+    return {path: values[path] for path in (*vary, *design)}  # settings are made in this order
 
 
 def uniforms(seed: int, path: str, lanes: int) -> np.ndarray:

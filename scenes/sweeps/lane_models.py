@@ -90,36 +90,36 @@ class LaneModels:
         for x in {id(x): x for x in bases}.values():  # entries that no probe found to vary may vary here
             if x is not self._base:
                 self.varied |= {name for name in x if not _same(x[name], self._base[name])}
-        found = {name: np.stack([x[name] for x in bases]) for name in sorted(self.varied)}
-        exact = {name: found[name].astype(float) for name in self._pairs}  # numbers of shapes before rounding
+        arrays = {name: np.stack([x[name] for x in bases]) for name in sorted(self.varied)}
+        exact = {name: arrays[name].astype(float) for name in self._pairs}  # numbers of shapes before rounding
         if not self.compiled:
             exact = {name: np.tile(self._fine[name], (len(lanes), 1)) for name in self._pairs}
         for path, entries in self._direct.items():
             given = np.array([self.values[path][lane] for lane in lanes], float)
             for name, where in entries.items():
-                flat = found[name].reshape(len(lanes), -1)
+                flat = arrays[name].reshape(len(lanes), -1)
                 flat[:, where] = given[:, None]
                 if name in exact:
                     exact[name][:, where] = given[:, None]
             if scaled := self._scaled.get(path):
-                found["inertia"].reshape(len(lanes), -1)[:, scaled.where] = scaled.at(given[:, None])
-        self._derive(found, exact)
-        return found
+                arrays["inertia"].reshape(len(lanes), -1)[:, scaled.where] = scaled.at(given[:, None])
+        self._derive(arrays, exact)
+        return arrays
 
-    def _derive(self, found: Arrays, exact: Arrays) -> None:
+    def _derive(self, arrays: Arrays, exact: Arrays) -> None:
         """Derive the entries that depend on others: numbers of pairs, and the speed below which contacts rest."""
         from ...engine.parameters import COMBINED
 
         for name, rows in self._pairs.items():
             i, j = np.array(self.model.topology.pairs, int)[rows].T
-            found[f"pair_{name}"][:, rows] = COMBINED[name](np, exact[name][:, i], exact[name][:, j])
+            arrays[f"pair_{name}"][:, rows] = COMBINED[name](np, exact[name][:, i], exact[name][:, j])
         if self._falls:
             kind = self._base["gravity"].dtype
-            bands = found.get("gap_band", np.broadcast_to(self._base["gap_band"], len(found["gravity"])))
+            bands = arrays.get("gap_band", np.broadcast_to(self._base["gap_band"], len(arrays["gravity"])))
             if self.scene.gap_band is not None:  # else it is in the model's precision from the start
-                bands = np.full(len(found["gravity"]), float(self.scene.gap_band))
-            speeds = [rest_speed(g, band) for g, band in zip(found["gravity"], bands, strict=True)]
-            found["rest_speed"] = np.array(speeds, kind)
+                bands = np.full(len(arrays["gravity"]), float(self.scene.gap_band))
+            speeds = [rest_speed(g, band) for g, band in zip(arrays["gravity"], bands, strict=True)]
+            arrays["rest_speed"] = np.array(speeds, kind)
 
     def _look(self, path: str) -> None:
         """Find the entries that the path sets directly, if it does."""
@@ -194,10 +194,10 @@ class LaneModels:
     def _holds(self) -> bool:
         """Return whether some random lanes equal the compiled ones."""
         lanes = self._random.integers(0, self.lanes, PROBES).tolist()
-        found = self._of(lanes)
+        arrays = self._of(lanes)
         for row, lane in enumerate(lanes):
             truth = _arrays(*self._truly(lane))
-            mine = {name: found[name][row] if name in found else x for name, x in self._base.items()}
+            mine = {name: arrays[name][row] if name in arrays else x for name, x in self._base.items()}
             if not all(_same(mine[name], x) for name, x in truth.items()):
                 return False
         return True
@@ -245,8 +245,8 @@ class LaneModels:
 
 
 def _arrays(model: Model, state: State) -> Arrays:
-    found = {name: np.asarray(x) for name, x in model.parameters.items()}
-    return found | {"q": np.asarray(state.q), "v": np.asarray(state.v)}
+    arrays = {name: np.asarray(x) for name, x in model.parameters.items()}
+    return arrays | {"q": np.asarray(state.q), "v": np.asarray(state.v)}
 
 
 def _bits(x: np.ndarray) -> np.ndarray:

@@ -129,7 +129,7 @@ def select_measures(
 
 def measure_lanes(lanes: ShardLanes, measures: Mapping[str, Function | None], count: int) -> dict[str, Array]:
     """Measure the first `count` lanes, (count, ...)."""
-    found = {}
+    measured = {}
     for name, function in measures.items():
         if function is not None:
             values = np.asarray(function(lanes.model, lanes.ran))
@@ -141,5 +141,5 @@ def measure_lanes(lanes: ShardLanes, measures: Mapping[str, Function | None], co
             raise ValueError(
                 f"measure {name!r} returned shape {values.shape}; it must have one row a lane, {lanes.ran.code.shape}"
             )
-        found[name] = values[:count]
-    return found
+        measured[name] = values[:count]
+    return measured

@@ -44,8 +44,8 @@ class ShardFolder:
 
     def finished_shards(self) -> set[int]:
         """Numbers of the finished shards; those that were cut off are not finished."""
-        found = {int(match[1]) for name in os.listdir(self.path) if (match := NAME.fullmatch(name))}
-        return {number for number in found if zipfile.is_zipfile(self._file(number))}
+        numbers = {int(match[1]) for name in os.listdir(self.path) if (match := NAME.fullmatch(name))}
+        return {number for number in numbers if zipfile.is_zipfile(self._file(number))}
 
     def write(self, number: int, arrays: Mapping[str, Array]) -> None:
         with replacing(self._file(number)) as out:
@@ -68,10 +68,10 @@ class ShardFolder:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        manifest = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise FileError(file, f"it is no manifest of a sweep ({error}): remove its folder, and begin again") from None
-    return found if isinstance(found, dict) else {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def _check_same(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:

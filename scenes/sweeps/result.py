@@ -53,11 +53,11 @@ class Sweep:
 
     def columns(self) -> dict[str, Array]:
         """Columns (lanes,) by name: arrays with more axes by component, as q.0, q.1."""
-        found: dict[str, Array] = {}
+        columns: dict[str, Array] = {}
         for name, x in self.arrays.items():
             inner = {".".join(map(str, (name, *at))): x[(slice(None), *at)] for at in np.ndindex(x.shape[1:])}
-            found |= inner
-        return found
+            columns |= inner
+        return columns
 
     def frame(self) -> Any:
         """The columns as a frame of pandas, or of polars if pandas is missing."""

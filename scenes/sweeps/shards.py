@@ -103,8 +103,8 @@ def sweep(
         check_writable(out)
     mine = _share(part, plan.shards, out)
     if out is None:
-        found = dict(_report_progress(_run(plan, mine, on, workers), plan, set(), progress))
-        return _put_together(plan, [found[number] for number in mine], mine)
+        by_number = dict(_report_progress(_run(plan, mine, on, workers), plan, set(), progress))
+        return _put_together(plan, [by_number[number] for number in mine], mine)
     parts = ShardFolder(Path(f"{fspath(out)}.parts"), plan.manifest)
     there = parts.finished_shards() & {*mine}
     missing = [number for number in mine if number not in there]

@@ -408,7 +408,7 @@ def test_a_table_need_not_be_sorted(way):
 @pytest.mark.slow
 def test_two_shapes():
     p = near_in_cells(Vec3(*jnp.zeros((3, 2))), jnp.ones(2), jnp.asarray(0.0), 1, 1)
-    assert (int(p.found), int(p.fullest)) == (1, 2)
+    assert (int(p.n_pairs), int(p.fullest)) == (1, 2)
     assert {int(p.first[0]), int(p.second[0])} == {0, 1}
 
 

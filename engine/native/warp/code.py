@@ -103,9 +103,9 @@ def compile_kernel(runner: Runner, name: str, jaxpr: jex.ClosedJaxpr, open: Sequ
         made = lane_text(jaxpr, open, runner)
         text = kernel_of(made, nvidia(made.runner))
     key = text_key(text)
-    found = cache.find(key) if keep else None
-    if found:
-        return GpuKernel(found[1], **found[0])
+    cached = cache.find(key) if keep else None
+    if cached:
+        return GpuKernel(cached[1], **cached[0])
     with stage(name, "making PTX"):
         ptx = ptx_of(text).encode()
     beside, block = (THREADS, 1) if made.runner is Runner.THREAD else (1, BLOCK)

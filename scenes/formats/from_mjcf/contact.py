@@ -137,7 +137,7 @@ def exclusions(file: Compiled, names: dict[int, list[str]], ledger: Ledger) -> t
     names: those of the owners of each body's shapes, by body.
     """
     m, welded = file.m, file.m.body_weldid
-    found: dict[tuple[str, str], None] = {}
+    excluded: dict[tuple[str, str], None] = {}
     bodies = [(int(s) >> 16, int(s) & 0xFFFF) for s in m.exclude_signature]
     members: dict[int, list[int]] = {}
     for b, weld in enumerate(welded.tolist()):
@@ -147,9 +147,9 @@ def exclusions(file: Compiled, names: dict[int, list[str]], ledger: Ledger) -> t
         if m.body_jntnum[b] > 1 and inner:
             bodies += product(members.get(b, []), members[inner])
     for x, y in bodies:
-        found |= {(a, b): None for a in names.get(x, []) for b in names.get(y, []) if file.moves(x) or file.moves(y)}
+        excluded |= {(a, b): None for a in names.get(x, []) for b in names.get(y, []) if file.moves(x) or file.moves(y)}
     for s in m.exclude_signature.tolist():
         ledger.note("taken", "exclusion", f"{file.name('body', s >> 16)}, {file.name('body', s & 0xFFFF)}")
     if "filterparent" in file.off:
         ledger.note("approximated", "flag filterparent", "", "neighbours in the tree do not touch, whatever it says")
-    return tuple(found)
+    return tuple(excluded)

@@ -34,10 +34,8 @@ def read_loops(file: Compiled, body_frames: list[BodyFrame], ledger: Ledger) -> 
                 "equality", "equality", name, "it holds a flex, or a tendon that is not a fixed one of two joints"
             )
         else:
-            found = (
-                _relation(file, i, name, ledger) if kind == JOINT else _tie(file, i, kind, name, body_frames, ledger)
-            )
-            loops += [] if found is None else [found]
+            loop = _relation(file, i, name, ledger) if kind == JOINT else _tie(file, i, kind, name, body_frames, ledger)
+            loops += [] if loop is None else [loop]
     return tuple(loops)
 
 

@@ -38,11 +38,11 @@ def read_sensors(
     sensors = []
     for i in range(file.m.nsensor):
         kind, name = kinds[int(file.m.sensor_type[i])], file.name("sensor", i)
-        found = _sensor(file, body_frames, i, kind, name, sites)
-        if isinstance(found, str):
-            ledger.note("ignored", f"{kind} sensor", name, found)
+        sensor = _sensor(file, body_frames, i, kind, name, sites)
+        if isinstance(sensor, str):
+            ledger.note("ignored", f"{kind} sensor", name, sensor)
             continue
-        sensors.append(found)
+        sensors.append(sensor)
         if file.m.sensor_cutoff[i]:
             ledger.note("ignored", f"cutoff of {kind} sensor", name, "readings are not cut off")
         why = {

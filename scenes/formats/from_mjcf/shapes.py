@@ -32,19 +32,19 @@ def statics_of(
     """Static geometry, and its names by body."""
     m, statics, owners = file.m, [], {}
     for b in (b for b in range(m.nbody) if not file.moves(b)):
-        found: list[PlaneSpec | StaticSpec] = []
+        own: list[PlaneSpec | StaticSpec] = []
         for g in range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b]):
             if m.geom_type[g] == PLANE and g in contact.layers:
                 frame = frames[b].compose(m.geom_pos[g], m.geom_quat[g])
                 normal = rotation_matrix(frame.quaternion)[:, 2]
                 name = f"{_static_name(file, b)}/{file.name('geom', g)}"
-                found.append(PlaneSpec(normal, float(normal @ frame.position), name, **contact.of(g)))
+                own.append(PlaneSpec(normal, float(normal @ frame.position), name, **contact.of(g)))
                 ledger.note("taken", "plane", file.name("geom", g))
         shapes = shapes_of(file, b, np.zeros(3), contact, ledger)
         if shapes:
-            found.append(StaticSpec(_static_name(file, b), shapes, frames[b].position, frames[b].quaternion))
-        statics += found
-        owners[b] = [static.name for static in found]
+            own.append(StaticSpec(_static_name(file, b), shapes, frames[b].position, frames[b].quaternion))
+        statics += own
+        owners[b] = [static.name for static in own]
     return tuple(statics), owners
 
 

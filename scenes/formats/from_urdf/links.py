@@ -59,10 +59,10 @@ class ShapeReader:
     _tried: dict[tuple[str, tuple[float, ...]], str | None] = field(default_factory=dict)
 
     def read(self, link: XmlElement) -> tuple[Shape, ...]:
-        found = [
+        shapes = [
             self._shape(f'link "{link.text("name")}", collision {k}', c) for k, c in enumerate(link.all("collision"))
         ]
-        return tuple(shape for shape in found if shape is not None)
+        return tuple(shape for shape in shapes if shape is not None)
 
     def _shape(self, what: str, collision: XmlElement) -> Shape | None:
         geometry, pose = collision.only("geometry"), read_origin(collision)

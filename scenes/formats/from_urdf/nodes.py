@@ -58,12 +58,12 @@ class XmlElement:
             wanted += " (lenient=True takes commas, and the first 3 of more)"
         said = f"{name} of <{self.tag}> is {_text(value)}: give {wanted}"
         try:
-            found = tuple(float(word) for word in self._words(name, self.text(name), n))
+            values = tuple(float(word) for word in self._words(name, self.text(name), n))
         except ValueError:
             self.fail(said)
-        if len(found) != n or any(x != x or (finite and not isfinite(x)) for x in found):
+        if len(values) != n or any(x != x or (finite and not isfinite(x)) for x in values):
             self.fail(f"{said}, finite")
-        return found
+        return values
 
     def _words(self, name: str, text: str, n: int) -> list[str]:
         words = text.replace(",", " ").split()
@@ -79,25 +79,25 @@ class XmlElement:
         return self.numbers(name, 1, None if default is None else (default,), finite)[0]
 
     def all(self, tag: str) -> list[XmlElement]:
-        found = [child for child in self.children if child.tag == tag]
-        self.known |= {id(child) for child in found}
-        return found
+        matching = [child for child in self.children if child.tag == tag]
+        self.known |= {id(child) for child in matching}
+        return matching
 
     def first(self, tag: str) -> XmlElement | None:
         """The only child with this tag, if there is one."""
-        found = self.all(tag)
-        if len(found) > 1 and self.mend:
-            self.mend(found[1], f"<{self.tag}{self._label()}>", f"of {len(found)} <{tag}> the first counts")
-            self.children = [child for child in self.children if child not in found[1:]]
-        elif len(found) > 1:
-            found[1].fail(f"<{self.tag}> has {len(found)} <{tag}>, and which one counts is not said: keep one")
-        return found[0] if found else None
+        matching = self.all(tag)
+        if len(matching) > 1 and self.mend:
+            self.mend(matching[1], f"<{self.tag}{self._label()}>", f"of {len(matching)} <{tag}> the first counts")
+            self.children = [child for child in self.children if child not in matching[1:]]
+        elif len(matching) > 1:
+            matching[1].fail(f"<{self.tag}> has {len(matching)} <{tag}>, and which one counts is not said: keep one")
+        return matching[0] if matching else None
 
     def only(self, tag: str) -> XmlElement:
-        found = self.first(tag)
-        if found is None:
+        child = self.first(tag)
+        if child is None:
             self.fail(f"<{self.tag}{self._label()}> has no <{tag}>: add one")
-        return found
+        return child
 
     def unread(self) -> Iterator[tuple[int, str, str]]:
         """Line, name and text of every attribute and element that was not read."""

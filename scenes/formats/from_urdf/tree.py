@@ -56,13 +56,13 @@ def _of(name: str, carriers: dict[str, tuple[str, XmlElement]]) -> XmlElement | 
 
 
 def _by_name(robot: XmlElement, tag: str) -> dict[str, XmlElement]:
-    found: dict[str, XmlElement] = {}
+    by_name: dict[str, XmlElement] = {}
     for node in robot.all(tag):
         name = node.text("name")
-        if name in found:
-            node.fail(f'there is a {tag} "{name}" on line {found[name].line} already: rename one of the two')
-        found[name] = node
-    return found
+        if name in by_name:
+            node.fail(f'there is a {tag} "{name}" on line {by_name[name].line} already: rename one of the two')
+        by_name[name] = node
+    return by_name
 
 
 def _end(joint: XmlElement, tag: str, links: dict[str, XmlElement]) -> str:

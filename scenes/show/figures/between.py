@@ -36,7 +36,7 @@ def free_paths(reading: Reading) -> dict[int, Path]:
         return {}
     gravity, mass = (np.broadcast_to(np.asarray(x), (1, *np.shape(x)))[0] for x in (model.gravity, model.mass))
     t, center = reading.t[0], reading.centers(reading.q)[0]
-    found = {}
+    paths = {}
     for link in floating:
         sides = [hits.bodies[:, side] == link for side in (0, 1)]
         impulse = np.where(sides[0][:, None], hits.impulse, -hits.impulse)
@@ -47,8 +47,8 @@ def free_paths(reading: Reading) -> dict[int, Path]:
         own = reading.v[0][:, topology.v_start[link] :][:, :6]
         velocity = own[:, 3:] + np.cross(own[:, :3], arm)
         kicks = hits.t[mine], impulse[mine] / mass[link]
-        found[link] = _path(t, center[:, link], velocity, *kicks, gravity)
-    return found
+        paths[link] = _path(t, center[:, link], velocity, *kicks, gravity)
+    return paths
 
 
 def _path(t: Array, position: Array, velocity: Array, when: Array, change: Array, gravity: Array) -> Path:

@@ -38,12 +38,12 @@ class Coordinate(NamedTuple):
 def coordinates(reading: Reading) -> dict[str, Coordinate]:
     """All coordinates of phase portraits, by name."""
     topology = reading.model.topology
-    found: dict[str, Coordinate] = {}
+    by_name: dict[str, Coordinate] = {}
     for link, (name, joint) in enumerate(zip(topology.names, topology.joints, strict=True)):
         for axis, q, v, angle in AXES.get(joint, ()):
             key, i, j = f"{name}.{axis}", topology.q_start[link] + q, topology.v_start[link] + v
-            found[key] = Coordinate(key, reading.q[..., i], reading.v[..., j], "rad" if angle else "m")
-    return found
+            by_name[key] = Coordinate(key, reading.q[..., i], reading.v[..., j], "rad" if angle else "m")
+    return by_name
 
 
 def most_telling(reading: Reading) -> Coordinate | None:

@@ -34,10 +34,10 @@ def options(timestep: float) -> Options:
 @functools.cache
 def import_asset(file: str, task: str) -> Imported:
     """The scene of one of gymnasium's files."""
-    found = find_spec("gymnasium")
-    if found is None or found.origin is None:
+    package = find_spec("gymnasium")
+    if package is None or package.origin is None:
         raise ImportError(f"{task} is made from gymnasium's {file}, which is not installed: pip install 'carom[rl,io]'")
-    return import_mjcf(Path(found.origin).parent / "envs" / "mujoco" / "assets" / file)
+    return import_mjcf(Path(package.origin).parent / "envs" / "mujoco" / "assets" / file)
 
 
 def bounds(file: Imported) -> tuple[np.ndarray, np.ndarray]:

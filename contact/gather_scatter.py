@@ -12,7 +12,7 @@ from jax import Array
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.fence import lane_programs
 
-FEW = 16  # rows up to which comparing with each is cheaper than a scatter
+FEW = 16  # rows up to which comparing with each is cheaper than a scatter, unless a loop ends with the real rows
 
 
 def gather(x: Array, index: Array, own: int) -> Array:
@@ -33,7 +33,7 @@ def segment_sum(x: Array, index: Array, n: int, real: Array | None = None) -> Ar
     """
     own = x.ndim - index.ndim
     index = index.reshape(len(index), *(1,) * own, *index.shape[1:])
-    if n <= FEW:
+    if n <= FEW and not (lane_programs() and real is not None):
         return jnp.stack([jnp.where(index == i, x, 0).sum(0) for i in range(n)])
     none = jnp.zeros((n, *x.shape[1:]), x.dtype)
     if lane_programs():

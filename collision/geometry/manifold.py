@@ -24,7 +24,7 @@ T = TypeVar("T")
 TILT = 0.05  # [rad] a corner whose gap closes only by a larger tilt is left out
 TOUCHES = 1e-4  # [rad] a corner whose gap closes by this tilt counts half
 ALONE = -1e30  # [m^2] a point alone is no diagonal, if there is another
-FEW = 8  # candidates: most contacts have no more
+FEW = (4, 8)  # candidates: most contacts have no more
 MANY = 24  # candidates; of more, only the extreme ones in this many directions are examined first
 EXTREMES = 16
 
@@ -148,22 +148,28 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
     ones: a corner that carries a stone, or is about to, must not be dropped for one far from the ground.
     """
     flat = _project_along(rows, normal)
+    n = flat.x.shape[0]
+    flat = flat._replace(there=_distinct(flat)) if FEW[0] < n <= MANY else flat
 
     def of_some(few: Array, one: Callable[[_Flat], tuple[Array, Array]]) -> tuple[Array, ...]:
         some = _at_all(few, flat)
         return tuple(at(rank, few) for rank in one(some))
 
     def of_all() -> tuple[Array, ...]:
-        if flat.x.shape[0] <= MANY:
+        if n <= MANY:
             return _best(flat)
         few = _extremes(flat)
         tilted = lambda: of_some(few, _from_closest)  # noqa: E731
         return _improve_diagonal(flat, *jax.lax.cond(flat.level.any(), lambda: of_some(few, _best), tilted))
 
-    if flat.x.shape[0] <= FEW:
-        i, j = of_all()
-    else:
-        i, j = jax.lax.cond((flat.there.sum(0) <= FEW).all(), lambda: of_some(_first(flat.there), _best), of_all)
+    def of_at_most(tiers: tuple[int, ...]) -> tuple[Array, ...]:
+        if not tiers or n <= tiers[0]:
+            return of_all()
+        few, *more = tiers
+        first = lambda: of_some(_first(flat.there, jnp.arange(1, few + 1)), _best)  # noqa: E731
+        return jax.lax.cond((flat.there.sum(0) <= few).all(), first, lambda: of_at_most(tuple(more)))
+
+    i, j = of_at_most(FEW)
     return _four(rows, normal, flat, i, j)
 
 
@@ -203,6 +209,18 @@ def _project_along(rows: Near, normal: Vec3) -> _Flat:
     level = (above <= flat.rough).all(0)
     half = TOUCHES * jnp.where(size > 0, size, 1)
     return flat._replace(level=level, hovers=jnp.where(above <= flat.rough, 0, above / half))
+
+
+@fence
+def _distinct(flat: _Flat) -> Array:
+    """Rows that count; of those at one place, but for rounding, the closest: flush faces have each corner thrice."""
+    x, y, gap, there = flat.x, flat.y, flat.gap, flat.there
+    kept = []
+    for k in range(len(x)):
+        same = there & (jnp.abs(x - x[k]) + jnp.abs(y - y[k]) <= flat.rough)
+        before = jnp.concatenate([gap[:k] <= gap[k], gap[k:] < gap[k]])
+        kept.append(there[k] & ~(same & before).any(0))
+    return jnp.stack(kept)
 
 
 @fence
@@ -295,10 +313,10 @@ def _four(rows: Near, normal: Vec3, flat: _Flat, i: Array, j: Array) -> tuple[Ne
 
 
 @fence
-def _first(there: Array) -> Array:
-    """The indices (FEW, *items) of the first rows that count, in order; 0 behind the last."""
+def _first(there: Array, which: Array) -> Array:
+    """The indices (few, *items) of the first rows that count, those `which` (few,) = 1, 2, ...; 0 behind the last."""
     rank = jnp.cumsum(there, 0, dtype=jnp.int32)
-    return jnp.stack([jnp.argmax(there & (rank == k), 0) for k in range(1, FEW + 1)])
+    return jnp.stack([jnp.argmax(there & (rank == k), 0) for k in which])
 
 
 @fence

@@ -8,7 +8,8 @@ Either way a lane is that of `compile_scene`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -203,7 +204,8 @@ class LaneModels:
         return True
 
     def _truly(self, lane: int) -> tuple[Model, State]:
-        model, state = self._compile_with(lane, {})
+        with self._blame(lane):
+            model, state = self._compile_with(lane, {})
         if lane:
             self._check(model, lane)
         return model, state
@@ -230,18 +232,32 @@ class LaneModels:
         if (key := repr(given)) not in self._kept:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
-            model, state = self._compile_with(0, given)
+            with self._blame(lane):
+                model, state = self._compile_with(0, given)
             self._check(model, lane)
             self._kept[key] = model, _arrays(model, state)
         return self._kept[key][1]
 
+    @contextlib.contextmanager
+    def _blame(self, lane: int) -> Iterator[None]:
+        """Say which lane a scene is of that is refused, and its values."""
+        try:
+            yield
+        except ValueError as error:
+            if self.values:
+                error.args = (f"{self._name(lane)}: {error}",)
+            raise
+
     def _check(self, model: Model, lane: int) -> None:
         if model.topology != self.model.topology:
-            given = ", ".join(f"{abridge(path)} = {values[lane]!r}" for path, values in self.values.items())
             raise ValueError(
-                f"lane {lane} ({abridge(given)}) is another scene than lane 0, not the same one with other numbers: "
+                f"{self._name(lane)} is another scene than lane 0, not the same one with other numbers: "
                 "what may touch, the kinds of shapes and the joints must be equal in all lanes"
             )
+
+    def _name(self, lane: int) -> str:
+        given = ", ".join(f"{abridge(path)} = {values[lane]!r}" for path, values in self.values.items())
+        return f"lane {lane} ({abridge(given)})"
 
 
 def _arrays(model: Model, state: State) -> Arrays:

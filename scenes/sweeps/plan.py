@@ -110,16 +110,20 @@ class SweepPlan:
             made = provenance(model.gravity.dtype)
             scene = {"model": model_hash(model), "state": state_hash(state)}
             shard = self.shard
-        values = hashlib.blake2b(digest_size=16)
-        for path, given in self.values.items():
-            values.update(f"{path} {given!r}".encode())
         options = {name: _fingerprint(x) for name, x in self.keywords.items()}
         return {
-            "scene": scene, "options": options, "paths": list(self.values), "values": values.hexdigest(),
+            "scene": scene, "options": options, "paths": list(self.values),
+            "values": {path: self._values_of(path) for path in self.values},
             "seed": self.seed, "lanes": self.lanes, "shard": shard,
             "measures": {name: _fingerprint(function) for name, function in self.measures.items()},
             **{name: made[name] for name in DECISIVE if name != "devices"},
         }  # fmt: skip
+
+    def _values_of(self, path: str) -> str:
+        """The values of a path: how they are given, if that is short, and a hash of all."""
+        all_of_them = hashlib.blake2b(repr(self.values[path]).encode(), digest_size=8).hexdigest()
+        given = self.vary.get(path)
+        return f"{given} ({all_of_them})" if isinstance(given, (str, int, float)) else all_of_them
 
 
 def _fingerprint(x: object) -> str | float | None:

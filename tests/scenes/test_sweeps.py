@@ -188,7 +188,7 @@ def test_few_lanes_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_worst_value_of_all_lanes_is_refused_at_once() -> None:
-    with pytest.raises(SceneError, match=r"restitution is 1\.\d+"):
+    with pytest.raises(SceneError, match=r"lane \d+ \(body\.ball\.restitution = 1\.\d+\): .*restitution is 1\.\d+"):
         LaneModels(carom.load("bouncing_ball"), lane_values({E: "normal(0.8, 0.08)"}, {}, 10_000, 0))
 
 
@@ -406,7 +406,8 @@ def test_a_sweep_that_was_killed_goes_on_and_ends_as_one_that_was_not(lanes: int
 
     other = subprocess.run([*killed, "--seed", "1"], cwd=tmp_path, capture_output=True, text=True)
     assert other.returncode == 2
-    assert re.search(r"belongs to another sweep: values was '\w+', and is '\w+'; seed was 0, and is 1", other.stderr)
+    drawn = r"'uniform\(0.1, 0.95\) \(\w+\)'"
+    assert re.search(rf"another sweep: values.{E} was {drawn}, and is {drawn}; seed was 0, and is 1", other.stderr)
 
     (parts / ".shard-000019.npz.1.part").write_bytes(b"what a kill cuts off")
     again = subprocess.run([*killed, "--json"], cwd=tmp_path, capture_output=True, text=True)

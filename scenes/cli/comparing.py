@@ -16,7 +16,9 @@ from .program import app
 def compare(
     scene: SceneName,
     laws: Annotated[str, typer.Option(help="of impacts, with commas between")] = "newton,poisson,stronge",
-    time: Annotated[float | None, typer.Option(help="how long to run, in seconds; default: 2")] = None,
+    time: Annotated[
+        float | None, typer.Option(help="how long to run, in seconds; default: 2, or the time of a library scene")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="draw them to this .png, .svg or .pdf file")] = None,
     dtype: Dtype = "",
     as_json: Json = False,

@@ -47,7 +47,9 @@ def sweep(
             "resting, t, q, v, max_speed, at_rest, position.BODY; repeatable"
         ),
     ] = None,
-    time: Annotated[float | None, typer.Option(help="how long to run, in seconds; default: 2")] = None,
+    time: Annotated[
+        float | None, typer.Option(help="how long to run, in seconds; default: 2, or the time of a library scene")
+    ] = None,
     frame_dt: Annotated[float | None, typer.Option(help="time between frames, in seconds")] = None,
     max_dt: Annotated[float | None, typer.Option(help="longest step, in seconds")] = None,
     window: Annotated[float | None, typer.Option(help="shortest step for the sake of impacts, in seconds")] = None,

@@ -30,6 +30,7 @@ class Code(IntEnum):
     IMPACTS_CAPPED = 60
     ENERGY_GAINED = 70
     TOUCH_UNFINISHED = 80
+    STEPS_TOO_LONG = 90
     MOTORS_TOO_FEW = 110
     LOOPS_FORBID = 120
     LOOPS_OPEN = 125
@@ -51,16 +52,20 @@ LANES_NAMED = 8  # in a message
 # the members by their names alone, as kernels write them
 (
     OK, EVENTS_FULL, CHAIN_ROUGH, SOLVER_UNFINISHED, IMPACT_UNFINISHED, CHAIN_HELD, IMPACTS_CAPPED, ENERGY_GAINED,
-    TOUCH_UNFINISHED, MOTORS_TOO_FEW, LOOPS_FORBID, LOOPS_OPEN, BLOCKED, TICKS_CAPPED, CONTACTS_FULL, PAIRS_FULL,
-    NOT_FINITE,
+    TOUCH_UNFINISHED, STEPS_TOO_LONG, MOTORS_TOO_FEW, LOOPS_FORBID, LOOPS_OPEN, BLOCKED, TICKS_CAPPED, CONTACTS_FULL,
+    PAIRS_FULL, NOT_FINITE,
 ) = Code  # fmt: skip
 
 MESSAGES = {
     OK: "finished",
     NOT_FINITE: (
         "a coordinate or velocity is not finite: a control, force or parameter is not, the step is too long for these "
-        "forces, or the mass matrix is singular; look for NaN in what you give and for massless links and very stiff "
-        "springs, or lower max_dt"
+        "forces, or the mass matrix is singular; look for NaN in what you give and for massless links, very stiff "
+        "springs, heavy loads on light links, or lower max_dt"
+    ),
+    STEPS_TOO_LONG: (
+        "steps were so long that swings of stiff springs, position motors or light links under heavy loads may have "
+        "grown instead of going on: lower max_dt (a scene with contacts or joint limits chooses its steps by itself)"
     ),
     PAIRS_FULL: (
         "more pairs of shapes are near each other than there is room for: raise max_pairs to the number needed, or "

@@ -25,7 +25,7 @@ from .batch import some_lanes
 from .capacity import CapacityNeeds, with_enough_capacity
 from .clock import Frames, as_array
 from .control import Control, Orders, controller_of, hold_over_steps
-from .free import run_free, run_free_native
+from .free import FreeScheme, run_free, run_free_native
 from .lane_map import over_lanes
 from .motion.forces import Drive
 from .options import OptionKeywords, Options, check_seconds
@@ -150,7 +150,8 @@ def _advance_free(
     static: tuple[str, Drive, int, bool], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> tuple[State, Array]:
     """Advance a scene in which nothing can touch."""
-    scheme, functions, substeps, alone = static
+    name, functions, substeps, alone = static
+    scheme = FreeScheme(name, watched=False)  # called for every step of a loop, where it would cost too much
     if functions == Drive() and lane_programs():
         after, code, _ = run_free_native((scheme, 1, substeps, alone), model, state, frames, rows)
     else:

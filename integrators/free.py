@@ -4,30 +4,50 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
 from ..engine.model import Model
 from ..engine.native.blocks import side_by_side
 from ..engine.native.function import native
 from ..engine.native.open_arrays import Open, OpenRecord
 from ..engine.packed import Packed, unpack_model
-from ..engine.results import OK, finite_code
+from ..engine.results import OK, STEPS_TOO_LONG, finite_code, gravest
 from ..engine.state import State
 from .clock import Frames, time_after
 from .control import controller_of
 from .motion.forces import Drive
+from .motion.softened import has_joints
 from .prepare import Controller
+from .resolved import longest_stable_step
 from .schemes import step_and_close
+
+
+class FreeScheme(NamedTuple):
+    """name: of the scheme.  watched: whether the code says that its steps are too long to be stable."""
+
+    name: str
+    watched: bool
+
+    def check(self, model: Model, states: Sequence[State], h: Array) -> Array:
+        """Return the code (*batch) of steps of length h [s] that lead from the first to the last of some states."""
+        if not (self.watched and has_joints(model.topology)):
+            return jnp.int32(OK)
+        stable = [longest_stable_step(*stop_gradient((model, x))) for x in states]
+        return jnp.where(h > functools.reduce(jnp.minimum, stable), STEPS_TOO_LONG, OK)
+
 
 FreeRun = tuple[State, Array, tuple[Array, Array, Array]]  # the last state; result code; t, q, v of all frames
 
 
 def run_free(
-    scheme: str, model: Model, state: State, frames: Frames, count: int, controller: Controller, substeps: int
+    scheme: FreeScheme, model: Model, state: State, frames: Frames, count: int, controller: Controller, substeps: int
 ) -> FreeRun:
     """Run, and return the last state, the result code (*batch), and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv)
     of all frames. A lane whose loops come apart is NaN from there on.
@@ -40,6 +60,7 @@ def run_free(
         return (state, code), state
 
     (final, code), later = jax.lax.scan(frame, (state, _fine(state)), jnp.arange(1, count + 1))
+    code = gravest(code, scheme.check(model, (state, final), frames.dt / substeps))
     lanes = state.t.ndim
     recorded = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
     t, q, v = (jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))
@@ -51,7 +72,7 @@ def _fine(state: State) -> Array:
 
 
 def _next(
-    scheme: str,
+    scheme: FreeScheme,
     model: Model,
     state: State,
     code: Array,
@@ -67,7 +88,7 @@ def _next(
     def substep(_: Array, now: tuple[State, Array]) -> tuple[State, Array]:
         state, code = now
         drive = controller(model, state, k + 1)
-        after, closing = step_and_close(scheme, model, state, h, drive.motors, drive.impulses(h))
+        after, closing = step_and_close(scheme.name, model, state, h, drive.motors, drive.impulses(h))
         if closing is None:
             return after, code
         apart = (closing.code != OK)[..., None]
@@ -81,7 +102,13 @@ def _next(
 
 @functools.partial(native, alike=True)
 def _block(
-    scheme: str, given: Packed | Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
+    scheme: FreeScheme,
+    given: Packed | Model,
+    state: State,
+    rows: Drive,
+    log: OpenRecord,
+    frames: Frames,
+    substeps: Array,
 ) -> tuple[State, Array, OpenRecord]:
     """Run the lanes of a block (W,) for any number of frames and steps.
 
@@ -101,11 +128,12 @@ def _block(
 
     start = jnp.int32(0), state, _fine(state), write(log.array, jnp.int32(0), state)
     _, final, code, written = jax.lax.while_loop(lambda carry: carry[0] < frames.count, iteration, start)
+    code = gravest(code, scheme.check(model, (state, final), frames.dt / substeps))
     return final, code, OpenRecord(written)
 
 
 def fly(
-    scheme: str, model: Packed | Model, state: State, frames: Frames, count: int, rows: Drive, substeps: int
+    scheme: FreeScheme, model: Packed | Model, state: State, frames: Frames, count: int, rows: Drive, substeps: int
 ) -> FreeRun:
     """Compute `run_free` as machine code, with lanes in blocks that fill a vector.
 
@@ -153,7 +181,7 @@ def fly(
 
 @functools.partial(native, blocks=True)
 def _lane(
-    static: tuple[str, int, int], model: Model, state: State, frames: Frames, rows: Drive, log: Array
+    static: tuple[FreeScheme, int, int], model: Model, state: State, frames: Frames, rows: Drive, log: Array
 ) -> tuple[State, Array, Array]:
     """Run a scene that is one of many under `vmap`, in blocks of lanes, the first axis of every array.
 
@@ -172,12 +200,13 @@ def _lane(
         return state, code, write(log, k + 1, state)
 
     start = state, _fine(state), write(log, jnp.int32(0), state)
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(count), iteration, start)
+    final, code, log = jax.lax.fori_loop(jnp.int32(0), jnp.int32(count), iteration, start)
+    return final, gravest(code, scheme.check(model, (state, final), frames.dt / substeps)), log
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def run_free_native(
-    static: tuple[str, int, int, bool], model: Packed | Model, state: State, frames: Frames, rows: Drive
+    static: tuple[FreeScheme, int, int, bool], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> FreeRun:
     """Compute `run_free` as machine code, or by `run_free` itself if it is differentiated.
 
@@ -195,7 +224,7 @@ def run_free_native(
 
 @run_free_native.defjvp
 def _(
-    static: tuple[str, int, int, bool],
+    static: tuple[FreeScheme, int, int, bool],
     primals: tuple[Packed | Model, State, Frames, Drive],
     tangents: tuple[Packed | Model, State, Frames, Drive],
 ) -> tuple[FreeRun, FreeRun]:

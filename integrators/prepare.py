@@ -161,7 +161,9 @@ def _step_limits(
     if has_joints(model.topology):
         first_order = rules.scheme in FIRST_ORDER
         within = (
-            resolved_when_damped(model, state, drive.motors, soon) if first_order else resolved_step(model, state.q)
+            resolved_when_damped(model, state, dv, drive.motors, soon)
+            if first_order
+            else resolved_step(model, state, dv)
         )
         longest = jnp.minimum(longest, within)
     if any(model.topology.gripped):  # a held joint does not move

@@ -28,7 +28,7 @@ from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
 from .capacity import NO_LOG, CapacityNeeds, LogCapacity, with_enough_capacity
 from .clock import Frames, as_array
 from .control import Control, Orders, controller_of
-from .free import run_free, run_free_native
+from .free import FreeScheme, run_free, run_free_native
 from .lane_map import over_lanes
 from .motion.forces import Drive
 from .open_loops import warn_of_open_loops
@@ -311,13 +311,12 @@ def _without_contacts(
     static: tuple[Any, ...], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> Rollout:
     rules, _, functions, slots, substeps, alone = static
+    scheme = FreeScheme(rules.scheme, rules.time_control != "fixed")
     if functions == Drive() and lane_programs():
-        final, code, (t, q, v) = run_free_native((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
+        final, code, (t, q, v) = run_free_native((scheme, slots - 1, substeps, alone), model, state, frames, rows)
     else:
         controller = controller_of(rows, functions)
-        final, code, (t, q, v) = run_free(
-            rules.scheme, unpack_model(model), state, frames, slots - 1, controller, substeps
-        )
+        final, code, (t, q, v) = run_free(scheme, unpack_model(model), state, frames, slots - 1, controller, substeps)
     none = jnp.zeros(state.t.shape, jnp.int32)
     ticks = none + (slots - 1) * substeps
     stats = Stats(ticks, none, none, none, jnp.zeros_like(state.t), jnp.ones_like(state.t), none, none, none)

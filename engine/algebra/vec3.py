@@ -203,16 +203,24 @@ class Sym3:
         return Mat3.from_rows(*(self @ row for row in a.rows))
 
     def inverse(self) -> Sym3:
-        """Inverse by cofactors; the determinant must not vanish."""
-        x, y, z = self.full.rows
+        """Inverse by cofactors. The determinant must not vanish, but may be below the least number of the dtype."""
+        scale = 1 / _power_of_two(self.xx + self.yy + self.zz)  # rounds nothing
+        x, y, z = (self * scale).full.rows
         cofactors = Mat3.from_rows(y.cross(z), z.cross(x), x.cross(y))
-        return Sym3.upper(cofactors) * (1 / x.dot(y.cross(z)))
+        return Sym3.upper(cofactors) * (1 / x.dot(y.cross(z))) * scale
 
     def rotate(self, R: Mat3) -> Sym3:
         """R self R^T."""
         a, b, c = (R @ self).rows
         x, y, z = R.rows
         return Sym3(a.dot(x), b.dot(y), c.dot(z), a.dot(y), a.dot(z), b.dot(z))
+
+
+def _power_of_two(x: Array) -> Array:
+    """The power of two in x > 0, by its exponent's bits. It has no derivative."""
+    bits, exponent = (np.int32, 0x7F800000) if x.dtype == np.float32 else (np.int64, 0x7FF0000000000000)
+    integer = jax.lax.bitcast_convert_type(x, bits)
+    return jax.lax.bitcast_convert_type(integer & bits(exponent), x.dtype)
 
 
 def skew(p: Vec3) -> Mat3:

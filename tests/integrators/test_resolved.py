@@ -1,5 +1,6 @@
 """Steps resolve what acts in joints: none is longer than the fastest motion allows, and none is much shorter."""
 
+import dataclasses
 import warnings
 
 import jax
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 
 import carom
+from carom.engine.dynamics.load_stiffness import load_stiffness
+from carom.engine.state import State
 from carom.integrators.resolved import DECAY, SWING, resolved_step
 from carom.tests.oracles.random_trees import Recipe, random_q, random_tree
 
@@ -16,7 +19,8 @@ from carom.tests.oracles.random_trees import Recipe, random_q, random_tree
 def test_no_motion_is_faster_and_steps_are_not_much_shorter(recipe):
     rng, model = random_tree(recipe)
     nv = model.topology.nv
-    step = jax.jit(resolved_step)
+    model, still = model.replace(gravity=np.zeros(3)), jnp.zeros(nv)
+    step = jax.jit(lambda model, q: resolved_step(model, State(q, still, jnp.zeros(())), still))
     for _ in range(5):
         k, kp, d, kd = 10.0 ** rng.uniform(-2, 3, (4, nv))
         model = model.replace(stiffness=k, motor_kp=kp, damping=d, motor_kd=np.where(rng.random(nv) < 0.2, np.inf, kd))
@@ -27,6 +31,72 @@ def test_no_motion_is_faster_and_steps_are_not_much_shorter(recipe):
         exact = min(SWING / np.sqrt(square), DECAY / rate)
         # a symmetric matrix has no eigenvalue above its largest sum of a row, which is at most sqrt(nv) times that
         assert exact / np.sqrt(nv) * (1 - 1e-9) <= float(step(model, jnp.asarray(q))) <= exact * (1 + 1e-9)
+
+
+def test_a_weight_holds_a_joint_by_the_second_derivative_of_its_potential():
+    """Where all axes are parallel, a joint turns the lever of each link beyond it."""
+    rng = np.random.default_rng(7)
+    b = carom.SceneBuilder()
+    parents = ["world", "a", "b", "b", "d"]
+    for name, parent in zip("abcde", parents, strict=True):
+        joint = carom.Revolute(axis=(0, 1, 0))
+        at, com = rng.normal(size=(2, 3))
+        b.add_link(name, parent, joint=joint, position=at, mass=rng.uniform(0.1, 2), com=com, inertia=np.eye(3) * 0.1)
+    model, _ = carom.compile_scene(b)
+    q, still = jnp.asarray(rng.normal(size=5)), jnp.zeros(5)
+    own = np.asarray(load_stiffness(model, q, still, still))
+    potential = lambda q: carom.energy(model, State(q, still, jnp.zeros(()))).potential  # noqa: E731
+    beyond = {0: (0, 1, 2, 3, 4), 1: (1, 2, 3, 4), 2: (2,), 3: (3, 4), 4: (4,)}
+    total = [own[list(links)].sum() for links in beyond.values()]
+    np.testing.assert_allclose(total, np.diag(jax.hessian(potential)(q)), rtol=1e-10, atol=1e-12)
+    spun = load_stiffness(model.replace(gravity=np.zeros(3)), q, still.at[0].set(3.0), still)
+    assert np.abs(np.asarray(spun)).max() > 1  # what turns is pulled outwards
+
+
+def _crane(load: float, floor: bool = False) -> tuple[carom.Model, State]:
+    """Five links of 1 kg and 0.3 m that carry a load."""
+    b = carom.SceneBuilder()
+    shapes = [carom.Sphere(0.4, position=(0, 0, -0.4))] if floor else []
+    if floor:
+        b.add_plane(offset=-20.0)
+    for k in range(5):
+        parent, at = (f"c{k - 1}", (0, 0, -0.3)) if k else ("world", (0, 0, 0))
+        inertia = np.diag([7e-3, 7e-3, 8e-4])
+        b.add_link(f"c{k}", parent, joint=carom.Spherical(), position=at, mass=1.0, com=(0, 0, -0.15), inertia=inertia)
+    b.add_link(
+        "ball", "c4", joint=carom.Spherical(), position=(0, 0, -0.3), mass=load, com=(0, 0, -0.4),
+        inertia=np.eye(3) * 0.064 * load, shapes=shapes,
+    )  # fmt: skip
+    return carom.compile_scene(b)
+
+
+@pytest.mark.parametrize("scheme", ["exact", "semi_implicit"])
+def test_a_heavy_load_on_light_links_swings_without_growing(scheme):
+    """The links of the chain swing at 500 rad/s and more. A step of 1/60 s let their energy grow to infinity."""
+    model, state = _crane(500.0, floor=True)
+    push = carom.impulse_response(model, state.q, link="ball", impulse=[250.0, 0, 0], point=[0, 0, -0.4])
+    state = dataclasses.replace(state, v=state.v + push)
+    run = carom.rollout(model, state, duration=1.0, max_dt=1 / 60, scheme=scheme)
+    e = carom.energy(model, State(run.q, run.v, run.t))
+    total = np.asarray(e.kinetic + e.potential)
+    assert np.abs(total - total[0]).max() < (1e-3 if scheme == "exact" else 2e-1) * float(e.kinetic[0])
+    assert 300 < int(run.stats.ticks) < 600  # 60 frames
+
+
+def test_where_nothing_can_touch_the_code_says_that_steps_are_too_long():
+    model, state = _crane(1000.0)
+    state = dataclasses.replace(state, v=state.v.at[0].add(0.1))
+    with pytest.warns(carom.SimulationWarning, match="STEPS_TOO_LONG: .* lower max_dt"):
+        run = carom.rollout(model, state, duration=0.1, max_dt=1 / 240)
+    assert int(run.code) == 90
+    fine = carom.rollout(model, state, duration=0.2, max_dt=1 / 4000)
+    e = carom.energy(model, State(fine.q, fine.v, fine.t))
+    total = np.asarray(e.kinetic + e.potential)
+    assert np.ptp(total) < 1e-6 * float(e.kinetic[0])
+    lanes = jax.vmap(lambda v: carom.rollout(model, State(state.q, v, state.t), duration=0.1, max_dt=1 / 4000).code)
+    assert not np.asarray(lanes(jnp.stack([state.v, 2 * state.v]))).any()
+    fixed = carom.rollout(model, state, duration=0.02, time_control="fixed", throw=False)
+    assert int(fixed.code) != 90
 
 
 def test_a_stiff_joint_over_a_floor_swings_in_time():

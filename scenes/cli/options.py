@@ -79,7 +79,7 @@ def open_source(source: str, robot: Sequence[str] | None = None) -> OpenSource:
 
 
 def _keywords(robot: Sequence[str] | None, reader: Callable[..., object]) -> dict[str, Any]:
-    """Keywords of a reader of robots: "floating" is True, and "drop=a" adds to a list."""
+    """Keywords of a reader of robots: "floating" is True, and "drop=a,b" adds to a list."""
     keywords: dict[str, Any] = {}
     known = [name for name, p in inspect.signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for text in robot or ():
@@ -87,7 +87,7 @@ def _keywords(robot: Sequence[str] | None, reader: Callable[..., object]) -> dic
         if key not in known:
             raise typer.BadParameter(f"{key!r} is unknown: give {', '.join(known)}", param_hint="--robot")
         if key == "drop":
-            keywords[key] = [*keywords.get(key, []), value]
+            keywords[key] = [*keywords.get(key, []), *value.split(",")]
         else:
             keywords[key] = value if given else True
     return keywords

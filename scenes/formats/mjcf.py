@@ -46,7 +46,7 @@ def import_mjcf(
     FileError that names them. "equality": those of balls, flexes and tendons, except fixed tendons of two joints, and
     curved ones; "tendon"; "actuator"; "gravcomp"; "fluid"; "armature" of free joints; "spring": those of free joints,
     and nonlinear ones; "sdf"; "flex"; "plugin"; "pair".
-    keyframe: name or number of the keyframe that the scene starts in; None: the file's initial pose.
+    keyframe: name or number (from 0) of the keyframe that the scene starts in; None: the file's initial pose.
     """
     path = fspath(path)
     unknown = [kind for kind in drop if kind not in KINDS] if not isinstance(drop, str) else [drop]
@@ -101,6 +101,8 @@ def _compile(path: str, keyframe: str | int | None, warned: list[str]) -> Compil
     try:
         with warnings.catch_warnings(record=True) as shown:
             warnings.simplefilter("always")
+            if not path.lower().endswith((".xml", ".mjz", ".zip")):
+                raise ValueError("MuJoCo reads only files whose name ends in .xml: rename it")
             spec = mujoco.MjSpec.from_file(path)
             spec.compiler.usethread = 0  # threads keep the memory that they took for meshes: 1 GB in hundreds of files
             m = spec.compile()
@@ -115,8 +117,10 @@ def _compile(path: str, keyframe: str | int | None, warned: list[str]) -> Compil
     if keyframe is None:
         return Compiled(m, off, on, m.qpos0, np.zeros(m.nv), np.zeros(m.nu))
     names = [m.key(k).name for k in range(m.nkey)]
+    if keyframe not in names and isinstance(keyframe, str) and keyframe.isdecimal():
+        keyframe = int(keyframe)  # as a command line has it
     if keyframe not in names and not (type(keyframe) is int and 0 <= keyframe < m.nkey):
-        known = list_names(map(repr, names)) or "none"
+        known = list_names(repr(name) if name else str(k) for k, name in enumerate(names)) or "none"
         raise FileError(path, f"there is no keyframe {keyframe!r}; it has {known}")
     k = keyframe if type(keyframe) is int else names.index(keyframe)
     mocap = m.body_mocapid >= 0

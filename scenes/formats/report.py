@@ -28,7 +28,8 @@ class Item(NamedTuple):
 class Actuator(NamedTuple):
     """An actuator of the file, which adds scale x + offset to the control of one degree of freedom.
 
-    name: the file's, or that of its joint.  link, dof: the degree of freedom, counted within the link's joint.
+    name: the file's, or that of its joint.  link, dof: the degree of freedom, counted within the link's joint: its
+        column of v is `model.topology.v_start[model.topology.names.index(link)] + dof`.
     lower, upper: of x, its input; infinite if the file has no range.
     scale, offset: in the units of the motor's u, see `Model`: gear and gain of the file.
     """

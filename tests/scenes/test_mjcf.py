@@ -97,6 +97,11 @@ def test_it_starts_in_the_file_s_pose_or_in_a_keyframe(tmp_path):
     np.testing.assert_allclose(velocity_map(m, np.asarray(state.q)) @ state.v, m.key_qvel[0], atol=1e-13)
     with pytest.raises(FileError, match=r"no keyframe 'home'; it has 'away'"):
         scene_of(tmp_path, TREE, keyframe="home")
+    nameless = TREE.replace('<key name="away"', "<key")
+    numbered, _ = scene_of(tmp_path, nameless, keyframe="0")  # as a command line gives it
+    np.testing.assert_array_equal(compiled(numbered.scene)[1].q, state.q)
+    with pytest.raises(FileError, match=r"no keyframe '1'; it has 0"):
+        scene_of(tmp_path, nameless, keyframe="1")
 
 
 def test_mocap_bodies_are_statics_where_the_start_has_them(tmp_path):
@@ -112,14 +117,34 @@ def test_mocap_bodies_are_statics_where_the_start_has_them(tmp_path):
         assert [item.what for item in imported.report.of("approximated")] == ["mocap body 'table'"]
 
 
-@pytest.mark.parametrize(("geom", "outcome"), [("", "taken"), ('contype="0" conaffinity="0"', "approximated")])
-def test_the_report_says_what_rays_do_not_see(tmp_path, geom, outcome):
-    text = f"""<mujoco><worldbody><geom type="plane" size="5 5 .1" pos="0 0 -1"/>
+@pytest.mark.parametrize(
+    ("geom", "plane", "data", "why"),
+    [
+        ("", "0 0 .1", "dist", ""),
+        ('contype="0" conaffinity="0"', "0 0 .1", "dist", "its rays go through geoms that touch nothing"),
+        ("", "5 5 .1", "dist", "planes have no ends for it"),
+        ("", "0 0 .1", "dist normal", "it reads the distance alone"),
+    ],
+)
+def test_the_report_says_what_rays_do_not_see(tmp_path, geom, plane, data, why):
+    text = f"""<mujoco><worldbody><geom type="plane" size="{plane}" pos="0 0 -1"/>
       <geom type="box" size=".1 2 2" pos="2 0 0" {geom}/>
       <body><joint axis="0 0 1"/><geom size=".1"/><site name="ahead" euler="0 90 0"/></body>
-      </worldbody><sensor><rangefinder name="ray" site="ahead"/></sensor></mujoco>"""
+      </worldbody><sensor><rangefinder name="ray" site="ahead" data="{data}"/></sensor></mujoco>"""
     imported, _ = scene_of(tmp_path, text)
-    assert "rangefinder sensor 'ray'" in [item.what for item in imported.report.of(outcome)]
+    (item,) = [item for item in imported.report.items if item.what == "rangefinder sensor 'ray'"]
+    assert (item.outcome, item.why) == ("approximated" if why else "taken", why)
+
+
+def test_the_report_says_where_frames_of_sensors_are_missing(tmp_path):
+    text = """<mujoco><worldbody><camera name="eye" pos="0 0 2"/>
+      <body name="b"><joint axis="0 0 1"/><geom size=".1"/><camera name="own"/></body></worldbody>
+      <sensor><framepos name="of" objtype="camera" objname="own"/>
+        <framepos name="to" objtype="body" objname="b" reftype="camera" refname="eye"/></sensor></mujoco>"""
+    imported, _ = scene_of(tmp_path, text)
+    why = {item.what: item.why for item in imported.report.of("ignored")}
+    assert why["framepos sensor 'of'"] == "it is on a camera: Carom's are on sites, bodies and geoms"
+    assert why["framepos sensor 'to'"] == "it is relative to another frame"
 
 
 def test_a_start_outside_the_limits(tmp_path):
@@ -249,7 +274,27 @@ def test_motors(tmp_path):
             mine = motor_forces(model, *map(jnp.asarray, (scale * q, scale * v)))
         np.testing.assert_allclose(mine, data.qfrc_actuator, rtol=1e-12)
     assert abs(data.qfrc_actuator[1]) == 30  # the limit was met
-    assert [item.what for item in imported.report.of("approximated")] == ["actuator 'actuator 6'", "actuated joint 'd'"]
+    approximated = {item.what: item.why for item in imported.report.of("approximated")}
+    assert approximated == {
+        "actuator 'actuator 6'": "its ctrl is a rate, which nothing integrates: u stands for its activation, "
+        "the integral",
+        "actuated joint 'd'": "position motor in place of 2 actuators, their limits and forces added up",
+    }
+    (integrated,) = [a for a in imported.report.actuators if a.link == imported.scene.links[5].name]
+    assert (integrated.lower, integrated.upper) == (-1, 1)  # of its activation
+
+
+def test_the_report_says_what_motors_and_pairs_cannot_hold(tmp_path):
+    text = """<mujoco><worldbody><geom name="floor" type="plane" size="0 0 .1"/>
+      <body pos="0 0 1"><joint name="j"/><geom name="g" size=".1"/></body></worldbody>
+      <actuator><position joint="j" kp="50" forcerange="-4 4"/><motor joint="j"/></actuator>
+      <contact><pair geom1="g" geom2="floor" friction=".7 .3 .1 .1 .1"/></contact></mujoco>"""
+    imported, _ = scene_of(tmp_path, text)
+    approximated = {item.what: item.why for item in imported.report.of("approximated")}
+    assert approximated["actuated joint 'j'"].endswith("their forces added up, limits left out: some have none")
+    assert approximated["pair 'world, body 1'"] == (
+        "friction 0.7 along one tangent and 0.3 along the other: the first holds all round"
+    )
 
 
 SHAPES = """
@@ -476,6 +521,12 @@ def test_what_cannot_be_a_scene_is_refused_with_the_file(tmp_path, geom, why):
         scene_of(
             tmp_path, f"<mujoco><worldbody>{static}<body><joint/><geom mass='1' {geom}/></body></worldbody></mujoco>"
         )
+
+
+def test_a_file_of_another_name(tmp_path):
+    (tmp_path / "robot.mjcf").write_text(TREE)
+    with pytest.raises(FileError, match=r"ends in \.xml: rename it"):
+        import_mjcf(tmp_path / "robot.mjcf")
 
 
 def test_no_such_file():

@@ -98,5 +98,8 @@ def _contacts(file: Compiled, ledger: Ledger) -> None:
             ledger.note("approximated", "pair", both, "neighbours do not touch")
         elif frozenset((a, b)) in excluded:
             ledger.note("approximated", "pair", both, "excluded bodies do not touch")
+        elif m.pair_dim[k] > 1 and m.pair_friction[k, 0] != m.pair_friction[k, 1]:
+            along = "friction {:g} along one tangent and {:g} along the other".format(*m.pair_friction[k, :2])
+            ledger.note("approximated", "pair", both, f"{along}: the first holds all round")
         else:
             ledger.note("taken", "pair", both)

@@ -73,7 +73,11 @@ def _gain(laws: list[TorqueLaw]) -> float:
 
 def _actuator(file: Compiled, j: int, law: TorqueLaw, gain: float) -> Actuator:
     m, i = file.m, law.actuator
-    lower, upper = m.actuator_ctrlrange[i].tolist() if _is_clamped(file, i) else (-np.inf, np.inf)
+    lower, upper = -np.inf, np.inf
+    if m.actuator_dyntype[i] == INTEGRATOR:
+        lower, upper = m.actuator_actrange[i].tolist() if m.actuator_actlimited[i] else (lower, upper)
+    elif _is_clamped(file, i):
+        lower, upper = m.actuator_ctrlrange[i].tolist()
     name = m.actuator(i).name or file.name("joint", j)
     return Actuator(name, file.link_of(j), 0, lower, upper, law.scale / gain, law.constant / gain)
 
@@ -105,9 +109,13 @@ def _law(file: Compiled, i: int, ledger: Ledger) -> TorqueLaw | None:
         ledger.refuse("actuator", "actuator", name, "its law is neither a torque nor a spring and damper to a target")
         return None
     u = _clamp(file.ctrl[i], _is_clamped(file, i), m.actuator_ctrlrange[i])
-    if m.actuator_dyntype[i] != DIRECT or np.any(file.value("actuator_delay", i)):
+    if m.actuator_dyntype[i] == INTEGRATOR:
+        why = "its ctrl is a rate, which nothing integrates: u stands for its activation, the integral"
+        ledger.note("approximated", "actuator", name, why)
+    elif m.actuator_dyntype[i] != DIRECT or np.any(file.value("actuator_delay", i)):
         why = "it acts at once: its activation or delay is left out, and u is what it would come to"
         ledger.note("approximated", "actuator", name, why)
+    if m.actuator_dyntype[i] != DIRECT:
         u = _clamp(0.0, m.actuator_actlimited[i], m.actuator_actrange[i])
     effort = np.inf
     if m.actuator_forcelimited[i]:
@@ -154,7 +162,9 @@ def _motor(file: Compiled, j: int, laws: list[TorqueLaw], ledger: Ledger) -> Mot
     shift = f" + {offset:.6g}" if offset else ""
     why = f"{kind} motor" if (scale, shift) == (1.0, "") else f"{kind} motor, its u is {scale:.6g} ctrl{shift}"
     if len(laws) > 1:
-        why = f"{kind} motor in place of {len(laws)} actuators, their limits and forces added up"
+        some = 0 < sum(law.effort < np.inf for law in laws) < len(laws)
+        added = "forces added up, limits left out: some have none" if some else "limits and forces added up"
+        why = f"{kind} motor in place of {len(laws)} actuators, their {added}"
     ledger.note("taken" if len(laws) == 1 else "approximated", "actuated joint", joint, why)
     limits = {"effort": effort, "target": constant / gain}
     return Motor(kind, kp=kp if kp else None, kd=kd if kp or kd else None, **limits)

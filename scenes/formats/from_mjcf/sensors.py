@@ -12,6 +12,7 @@ from .compiled import HINGE, SLIDE, Compiled
 from .ledger import Ledger
 from .links import IDENTITY, BodyFrame
 from .loops import carrier
+from .shapes import PLANE
 
 BODY, XBODY, GEOM, SITE = 1, 2, 5, 6  # mjtObj
 AT_FRAMES = {
@@ -20,6 +21,8 @@ AT_FRAMES = {
     "accelerometer": "accelerometer", "force": "force", "torque": "torque",
 }  # fmt: skip
 OF_JOINTS = {"jointpos": "joint_position", "jointvel": "joint_velocity"}
+CAMERA = 7  # mjtObj
+DISTANCE = 1  # the bit of a rangefinder's data that is its distance
 BEARING = {"accelerometer", "force", "torque"}  # sensors that the world cannot have
 
 
@@ -45,13 +48,23 @@ def read_sensors(
         sensors.append(sensor)
         if file.m.sensor_cutoff[i]:
             ledger.note("ignored", f"cutoff of {kind} sensor", name, "readings are not cut off")
-        why = {
-            "touch": "it reads all contacts of its body, not those within its site",
-            "rangefinder": "its rays go through geoms that touch nothing" if unseen else "",
-        }.get(kind, "")
+        why = "it reads all contacts of its body, not those within its site" if kind == "touch" else ""
+        if kind == "rangefinder":
+            why = "; ".join(_of_rays(file, i, unseen))
         ledger.note("approximated" if why else "taken", f"{kind} sensor", name, why)
     rows = tuple(site for kind in sites.values() for site in kind.values())
     return Sensors(rows, tuple(sensors))
+
+
+def _of_rays(file: Compiled, i: int, unseen: bool) -> list[str]:
+    """How the rays of a rangefinder differ from MuJoCo's."""
+    m = file.m
+    bounded = (m.geom_size[m.geom_type == PLANE, :2] > 0).all(1).any()
+    return [
+        *(["its rays go through geoms that touch nothing"] if unseen else []),
+        *(["planes have no ends for it"] if bounded else []),
+        *(["it reads the distance alone"] if file.value("sensor_intprm", i)[0] not in (0, DISTANCE) else []),
+    ]
 
 
 def _sensor(
@@ -67,10 +80,12 @@ def _sensor(
     if kind == "touch":
         owner = body_frames[int(m.site_bodyid[number])].owner
         return SensorSpec(name, "touch", link=owner)
+    if kind in AT_FRAMES and of == CAMERA:
+        return "it is on a camera: Carom's are on sites, bodies and geoms"
     if kind not in AT_FRAMES or of not in (BODY, XBODY, GEOM, SITE):
         return "Carom has no such sensor"
     if m.sensor_refid[i] >= 0:
-        return "it is relative to a frame that moves"
+        return "it is relative to another frame"
     site = sites.setdefault(of, {}).setdefault(number, _site(file, body_frames, of, number))
     if kind in BEARING and site.link == "world":
         return "it is fixed to the world"

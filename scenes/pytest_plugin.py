@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from .recordings.recording import Recording
+    from .sources import SceneLike
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,10 +24,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def carom_run() -> Callable[..., Recording]:
-    """carom_run(scene, **keywords) -> Recording: see `carom.scenes.regression.runs.record_run`."""
+    """carom_run(scene, dtype="float64", **keywords) -> Recording: see `carom.scenes.regression.runs.record_run`.
+
+    Runs are in double precision, whether jax's x64 mode is on or not.
+    """
+    import jax
+
     from .regression.runs import record_run
 
-    return record_run
+    def run(scene: SceneLike, *, dtype: str = "float64", **keywords: Any) -> Recording:
+        with jax.enable_x64(dtype == "float64"):
+            return record_run(scene, dtype=dtype, **keywords)
+
+    return run
 
 
 @pytest.fixture

@@ -92,5 +92,5 @@ def _check_limits(model: Model, start: State, q: jax.Array) -> None:
         check.reject(
             f'link "{model.topology.names[link]}"', "q0", float(start.q[of_dof[dof]]),
             f"the loops close at {own[dof]:.4g}, which must lie within the limits ({lower[dof]:g}, {upper[dof]:g}): "
-            "give q0 nearer to where they close (of an MJCF file, another keyframe), widen the limits, or leave out a loop",
+            "give q0 nearer to where they close (in MJCF another keyframe), widen the limits, or leave out a loop",
         )  # fmt: skip

@@ -117,12 +117,11 @@ def _compile(path: str, keyframe: str | int | None, warned: list[str]) -> Compil
     if keyframe is None:
         return Compiled(m, off, on, m.qpos0, np.zeros(m.nv), np.zeros(m.nu))
     names = [m.key(k).name for k in range(m.nkey)]
-    if keyframe not in names and isinstance(keyframe, str) and keyframe.isdecimal():
-        keyframe = int(keyframe)  # as a command line has it
-    if keyframe not in names and not (type(keyframe) is int and 0 <= keyframe < m.nkey):
+    by_number = isinstance(keyframe, int) or (keyframe.isdecimal() and keyframe not in names)  # text of a command line
+    k = int(keyframe) if by_number else names.index(keyframe) if keyframe in names else -1
+    if not 0 <= k < m.nkey:
         known = list_names(repr(name) if name else str(k) for k, name in enumerate(names)) or "none"
         raise FileError(path, f"there is no keyframe {keyframe!r}; it has {known}")
-    k = keyframe if type(keyframe) is int else names.index(keyframe)
     mocap = m.body_mocapid >= 0
     which = m.body_mocapid[mocap]
     m.body_pos[mocap], m.body_quat[mocap] = m.key_mpos[k].reshape(-1, 3)[which], m.key_mquat[k].reshape(-1, 4)[which]

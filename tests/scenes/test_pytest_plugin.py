@@ -70,6 +70,21 @@ def test_two_runs_of_a_test_need_names(pytester):
     result.stdout.fnmatch_lines(["*give each a name*"])
 
 
+@pytest.mark.parametrize(("dtype", "outcome"), [("float64", "failed"), ("float32", "passed")])
+def test_runs_are_in_double_precision_unless_asked_otherwise(pytester, dtype, outcome):
+    """In a process of its own, in which nobody has turned on jax's x64 mode."""
+
+    def ran_apart(restitution: float, *options: str) -> Any:
+        text = TEST.format(restitution=restitution, more="").replace("title=", f"dtype='{dtype}', title=")
+        pytester.makepyfile(text if dtype == "float32" else text.replace("dtype='float64', ", ""))
+        return pytester.runpytest_subprocess(*PLUGIN, "-p", "no:cacheprovider", *options)
+
+    ran_apart(0.9, "--carom-update").assert_outcomes(passed=1)
+    (golden,) = (pytester.path / "goldens").iterdir()
+    assert f'"dtype": "{dtype}"' in golden.read_text().splitlines()[0]
+    ran_apart(0.900001).assert_outcomes(**{outcome: 1})
+
+
 def test_the_plugin_loads_without_jax():
     code = "import sys, carom.scenes.pytest_plugin; assert not {'jax', 'numpy', 'matplotlib'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True)

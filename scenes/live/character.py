@@ -132,10 +132,10 @@ class Character:
         v = np.asarray(world.velocity(self.body)[3:], float)
         footing = self._under()
         jump, self._jump = self._jump, 0.0
-        most, ground_velocity = self.in_air, np.zeros(3)
+        most, ground_velocity, turning = self.in_air, np.zeros(3), np.zeros(3)
         legs = np.zeros(3)
         if footing is not None:
-            ground_velocity = self._ground_velocity(footing)
+            ground_velocity, turning = self._ground_velocity(footing)
             rising = (v - ground_velocity) @ up
             if jump:
                 world.apply_impulse(self.body, up * self._mass * (jump - rising))
@@ -149,7 +149,7 @@ class Character:
                 )
                 bears = np.clip(self._mass * (rise + self._gravity), 0, self.push * self._mass * self._gravity)
                 legs = up * bears
-        wanted = (self._walk + ground_velocity - v) / dt
+        wanted = (self._walk + ground_velocity - v) / dt + turning  # its velocity at the frame's end
         wanted -= up * (wanted @ up)
         size = float(np.linalg.norm(wanted))
         walk = wanted * (self._mass * min(1.0, most / size if size > 0 else 1.0))
@@ -174,20 +174,27 @@ class Character:
         k = int(np.where(firm, hits.distance, np.inf).argmin())
         shape, point = int(hits.shape[k]), np.asarray(hits.point[k], float)
         footing = Footing(owners[k], shape, float(hits.distance[k]), point)
-        rising = (np.asarray(world.velocity(self.body)[3:], float) - self._ground_velocity(footing)) @ up
+        rising = (np.asarray(world.velocity(self.body)[3:], float) - self._ground_velocity(footing)[0]) @ up
         return None if footing.distance > self.height and rising > LEAVES else footing
 
-    def _ground_velocity(self, hit: Footing) -> Array:
-        """Velocity (3,) of the ground under it [m/s]."""
+    def _ground_velocity(self, hit: Footing) -> tuple[Array, Array]:
+        """Velocity (3,) of the ground under it [m/s], and its rate of change while it turns about an axis [m/s^2].
+
+        Without the latter a character would leave a turntable along tangents. A free body turns about its centre of
+        mass, whose own acceleration is left out.
+        """
         if hit.body not in self.world.bodies:
             model = self.world.model
             twist, origin = (np.asarray(x, float)[hit.shape] for x in (model.shape_twist, model.shape_position))
-            return twist[3:] + np.cross(twist[:3], hit.point - origin)
+            velocity = twist[3:] + np.cross(twist[:3], hit.point - origin)
+            return velocity, np.cross(twist[:3], velocity)
         moving = np.asarray(self.world.velocity(hit.body), float)
         link = self.world.model.topology.link(hit.body)
         pose = np.asarray(self.world.pose(hit.body), float)
         centre = pose[:3] + rotation_matrix(pose[3:]) @ np.asarray(self.world.model.com, float)[link]
-        return moving[3:] + np.cross(moving[:3], hit.point - centre)
+        around = np.cross(moving[:3], hit.point - centre)
+        free = self.world.model.topology.joints[link] == "floating"
+        return moving[3:] + around, np.cross(moving[:3], around if free else moving[3:] + around)
 
     def _react(self, hit: Footing, what: Array, impulse: bool = False) -> None:
         """Apply the reaction to the ground: a force [N], or an impulse [N s]."""

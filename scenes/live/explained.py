@@ -15,17 +15,23 @@ MOST = 3  # pairs that are named
 SAME = 1e-9  # [s] impacts closer in time are one instant
 
 
-def explain_frame(bodies: Bodies, frame: Frame, dt: float, took: float, waiting: int) -> str:
-    """Explain a frame.  frame: the last one, with arrays of numpy.  dt: its length, took: its computation [s].
-    waiting: number of spare bodies."""
+def explain_frame(
+    bodies: Bodies, frame: Frame, dt: float, took: float, waited: float, *, waiting: int, windowed: bool
+) -> str:
+    """Explain a frame.  frame: the last one, with arrays of numpy.  dt: its length, took: its computation, waited: that
+    part of it in which a larger program was made [s].  waiting: number of spare bodies.  windowed: whether the world
+    has windows."""
     hits, trees = frame.impacts, trees_of(bodies.topology)
     n, ticks, windows = int(hits.count), int(frame.ticks), int(frame.windows)
     asleep = int((np.asarray(frame.island) >= 0).sum())
     lines = [
         f"frame of {1e3 * dt:.4g} ms, worked out in {1e3 * took:.3g} ms: {ticks} tick{'s' * (ticks != 1)}"
-        + (f" of {1e3 * took / ticks:.3g} ms" if ticks else "")
+        + (f" of {1e3 * took / ticks:.3g} ms" if ticks and not waited else "")
         + (f", {windows} of them windows" if windows else "")
     ]
+    if waited:
+        what = "it needed more contacts or near pairs than it had room for: see max_contacts and max_pairs"
+        lines.append(f"{waited:.3g} s of that were for a larger program, which is there from now on: {what}")
     pairs = np.asarray(hits.pair)[:n]
     pairs = pairs[pairs >= 0]
     if n:
@@ -43,7 +49,8 @@ def explain_frame(bodies: Bodies, frame: Frame, dt: float, took: float, waiting:
     if not awake:
         lines.append("everything sleeps: the same frame comes again, and nothing is computed")
     if float(frame.left) > 0:
-        lines.append(f"{1e3 * float(frame.left):.3g} ms were not reached: raise max_ticks, or give window=1e-3")
+        other = "give a longer window" if windowed else "give window=1e-3"
+        lines.append(f"{1e3 * float(frame.left):.3g} ms were not reached: raise max_ticks, or {other}")
     elif windows:
         lines.append("ticks were used up, and what was left passed in windows: raise max_ticks for more exact impacts")
     return "\n".join(lines)

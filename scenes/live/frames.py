@@ -37,7 +37,8 @@ from .triggers import Trigger, compose_poses
 
 class ComputedFrame(NamedTuple):
     """A computed frame: its first state, the sleep then, the commands to the motors, and the pushes.
-    dt: its length, took: the time of its computation [s]."""
+    dt: its length, took: the time of its computation, waited: that part of it in which a program with larger
+    capacities was made and computed it again [s]."""
 
     before: State
     asleep: Asleep
@@ -47,6 +48,7 @@ class ComputedFrame(NamedTuple):
     link_states: LinkStates
     dt: float
     took: float
+    waited: float
 
 
 class Last(NamedTuple):
@@ -91,7 +93,7 @@ class SteppedWorld:
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
         self._coming: Future[ComputedFrame] | None = None
-        self._took, self._wires = 0.0, None
+        self._took, self._wires = [0.0, 0.0], None
         self._last: Last | None = None
         self._last_during: Touching | None = None  # of the frame of `_contacts`
         self._contacts: Callable[[], list[Contact]] | None
@@ -146,7 +148,8 @@ class SteppedWorld:
             began = perf_counter()
             frame, link_states = self._parts.stepper.step(before, asleep.island, pushes, motors, requested)
             took = perf_counter() - began
-            return ComputedFrame(before, asleep, motors, pushes, frame, link_states, float(requested), took)
+            waited = self._parts.stepper.waited
+            return ComputedFrame(before, asleep, motors, pushes, frame, link_states, float(requested), took, waited)
 
         return compute
 
@@ -162,7 +165,7 @@ class SteppedWorld:
 
     def _finish_frame(self, computed: ComputedFrame) -> None:
         """Set the world's state after a frame, and call the callbacks."""
-        before, asleep, motors, pushes, frame, link_states, _, self._took = computed
+        before, asleep, motors, pushes, frame, link_states, _, *self._took = computed
         parts = self._parts
         code = results.Code(int(frame.code))
         if code.grave:

@@ -67,11 +67,17 @@ class Stepper:
         self._asleep: tuple[list[bytes], Frame, LinkStates] | None = None
         self._ahead: dict[int, Future[Any]] = {}  # by the capacity that was nearly used up
         self._numbers: tuple[Any, ...] = ()  # arguments of the last frame's program
+        self.waited = 0.0  # [s] of the last frame, until a program with larger capacities had computed it
         self._resting_rows: dict[bytes, tuple[Array, ...]] = {}
         self._parked_trees: dict[bytes, tuple[Array, Array | None]] = {}  # by the bodies that wait now
         trees, self._shared = trees_of(model.topology), spares.shares_trees(model.topology)
         self._tree_of_q = np.repeat(trees.of_link[:-1], np.diff(model.topology.q_start))
         self._tree_of_v = trees.of_dof
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the rest of a frame after its ticks passes in windows."""
+        return self._room[1] is not None
 
     def warm(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> None:
         """Compile the programs, with the arguments of `step`."""
@@ -102,6 +108,7 @@ class Stepper:
 
         A sleeping world, one that the last frame did not change, is not computed: it returns the same frame again.
         """
+        self.waited = 0.0
         given: list[Any] = [state.q, state.v, island, wrenches, motors, np.asarray(dt, self._dtype)]
         bits = [x.tobytes() for x in given]
         if self._asleep and bits == self._asleep[0]:
@@ -174,8 +181,9 @@ class Stepper:
         self._numbers = numbers
         done, there = self._attempt(numbers)
         while (more := raise_capacity(self._rules, *self._outcome(done), self._given)) != self._rules:
-            self._rules = more  # from here on: a world that needed it once may need it again
+            self._rules, began = more, perf_counter()  # from here on: a world may need again what it needed once
             done, there = self._attempt(numbers)
+            self.waited += perf_counter() - began
         after = np.array(done.island)
         after[parked] = -1
         return done._replace(island=after), there

@@ -207,7 +207,8 @@ class Live(Inputs):
         """Return a text about the time of the last frame: ticks, impacts, contacts, and their bodies."""
         if self._last is None:
             return "no frame has passed yet"
-        return explain_frame(self._last.bodies, self._last.frame, self._last.dt, self._took, len(self._now.hidden))
+        last, waiting, windowed = self._last, len(self._now.hidden), self._parts.stepper.windowed
+        return explain_frame(last.bodies, last.frame, last.dt, *self._took, waiting=waiting, windowed=windowed)
 
     def debug_lines(
         self, *, contacts: bool = True, triggers: bool = True, colour: str = "body", per_impulse: float | None = None

@@ -143,6 +143,23 @@ def test_light_things_are_pushed_and_do_not_lift_it(world: carom.Live, name: str
     assert world.pose("hero")[0] > -2
 
 
+def test_a_turntable_carries_it_round() -> None:
+    """By half a radian per second and more: along tangents it would drift outwards by w^2 dt a second."""
+    b = carom.SceneBuilder(gravity=(0, 0, -G))
+    motor = carom.Motor("velocity", kd=math.inf, effort=1e5)
+    table = [carom.Cylinder(4, 0.05, friction=0.8)]
+    b.add_link("table", joint=carom.Revolute((0, 0, 1), motor=motor), position=(5, 0, 0), mass=200.0, shapes=table)
+    b.add_body("hero", [carom.Capsule(0.3, 0.5)], mass=MASS, position=(6, 0, HEIGHT + 0.05), friction=0.0)
+    world = carom.Live(b)
+    hero = carom.Character(world, "hero")
+    world.motor("table", 1.5)
+    play(hero, 600)
+    assert hero.ground == "table"
+    x, y, _ = world.pose("hero")[:3]
+    assert math.hypot(x - 5, y) == pytest.approx(1.0, abs=1e-3)
+    assert math.remainder(math.atan2(y, x - 5) - 1.5 * 10, 2 * math.pi) == pytest.approx(0, abs=0.15)  # it lands first
+
+
 def test_a_conveyor_carries_it(world: carom.Live, hero: carom.Character) -> None:
     world.teleport("hero", (-2, 10, HEIGHT + 0.1))
     play(hero, 90)

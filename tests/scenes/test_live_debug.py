@@ -1,5 +1,7 @@
 """Lines that show what a world does, and where a frame's time went in words."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,14 @@ def test_a_frame_that_ran_out_of_ticks_says_what_to_do() -> None:
     world = carom.Live(b, max_ticks=2, clocks="one", warm=False)
     world.step()
     assert "passed in windows: raise max_ticks" in world.explain()
+    assert "larger program" not in world.explain()
+    stepper = world._parts.stepper
+    stepper._rules = dataclasses.replace(stepper._rules, max_contacts=1)
+    world.step()
+    assert (
+        " s of that were for a larger program, which is there from now on: it needed more contacts" in world.explain()
+    )
+    assert "ticks of" not in world.explain()  # that time was not spent in ticks
 
 
 def test_colours_are_two(world: carom.Live) -> None:

@@ -26,7 +26,7 @@ from .motion.forces import Drive
 from .motion.softened import has_joints
 from .prepare import Controller
 from .resolved import longest_stable_step
-from .schemes import step_and_close
+from .schemes import DIVIDES, step_and_close
 
 
 class FreeScheme(NamedTuple):
@@ -37,10 +37,11 @@ class FreeScheme(NamedTuple):
 
     def check(self, model: Model, states: Sequence[State], h: Array) -> Array:
         """Return the code (*batch) of steps of length h [s] that lead from the first to the last of some states."""
-        if not (self.watched and has_joints(model.topology)):
+        if self.name in DIVIDES or not (self.watched and has_joints(model.topology)):
             return jnp.int32(OK)
-        stable = [longest_stable_step(*stop_gradient((model, x))) for x in states]
-        return jnp.where(h > functools.reduce(jnp.minimum, stable), STEPS_TOO_LONG, OK)
+        model, both = stop_gradient((model, jax.tree.map(lambda *x: jnp.stack(x), *states)))
+        stable = jax.lax.map(functools.partial(longest_stable_step, model), both)  # one program for all
+        return jnp.where(h > stable.min(0), STEPS_TOO_LONG, OK)
 
 
 FreeRun = tuple[State, Array, tuple[Array, Array, Array]]  # the last state; result code; t, q, v of all frames

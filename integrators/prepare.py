@@ -31,7 +31,7 @@ from .motion.softened import has_joints
 from .proposal import Proposal
 from .resolved import expected_when_damped, resolved_step, resolved_when_damped
 from .rules import Rules
-from .schemes import FIRST_ORDER, bend
+from .schemes import DIVIDES, FIRST_ORDER, bend
 from .spin import followed_step
 
 Controller = Callable[[Model, State, Array], Drive]  # (model, state, number of the next frame) -> drive
@@ -163,7 +163,7 @@ def _step_limits(
         within = (
             resolved_when_damped(model, state, dv, drive.motors, soon)
             if first_order
-            else resolved_step(model, state, dv)
+            else resolved_step(model, state, None if rules.scheme in DIVIDES else dv)
         )
         longest = jnp.minimum(longest, within)
     if any(model.topology.gripped):  # a held joint does not move

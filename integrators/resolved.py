@@ -6,8 +6,8 @@ K^1/2 M^-1 K^1/2 or D^1/2 M^-1 D^1/2, which have the same eigenvalues. A step of
 a radian per step to 2e-4 of its amplitude, and is stable if nothing decays below e^-2.7 in a step. Schemes of order 1
 have inertias M + h D (`motion/semi_implicit.py`): nothing decays too fast for them, and what is damped swings slowly.
 
-Loads too hold joints, as a weight holds its pendulum (`load_stiffness.py`). Such swings need not be accurate, since
-what starts them starts slow ones first, but stable: an oscillation of 2.8 radians per step grows in schemes of order 4,
+Loads too hold joints, as a weight holds its pendulum (`load_stiffness.py`). The default scheme divides a step that is
+too long for them (`motion/exact.py`). For the others such swings need not be accurate, but stable: an oscillation of 2.8 radians per step grows in schemes of order 4,
 one of 2 in semi-implicit Euler. `TAUT` is for a single link: the fastest swing of a chain of equal points is at
 4 T / (m l), a quarter of its row sum, since neighbours turn in opposite directions.
 """
@@ -32,13 +32,14 @@ TAUT = 1.9  # [rad] the same of a single link under load; of a chain it is 0.9 t
 DECAY = 2.0  # step in units of the shortest time constant of decay
 
 
-def resolved_step(model: Model, state: State, dv: Array) -> Array:
+def resolved_step(model: Model, state: State, dv: Array | None) -> Array:
     """Return the longest resolved step (*batch) from a state [s].
 
-    dv: (*batch, nv) accelerations. It is inf if no joint has a spring, a position motor, damping or a load.
+    dv: (*batch, nv) accelerations; None: loads are resolved by the scheme itself. The step is inf if no joint has a
+    spring, a position motor, damping or a load.
     """
-    inverse = jnp.abs(inverse_mass_matrix(model, state.q))
-    return jnp.minimum(_swing(model, inverse, _taut(model, state, dv)), _decay(model, inverse))
+    inverse, taut = jnp.abs(inverse_mass_matrix(model, state.q)), 0.0 if dv is None else _taut(model, state, dv)
+    return jnp.minimum(_swing(model, inverse, taut), _decay(model, inverse))
 
 
 def longest_stable_step(model: Model, state: State) -> Array:
@@ -90,7 +91,7 @@ def _taut(model: Model, state: State, dv: Array) -> Array:
     return jnp.maximum(load_stiffness(model, state.q, state.v, dv), 0) * (SWING / TAUT) ** 2
 
 
-def _swing(model: Model, inverse: Array, taut: Array) -> Array:
+def _swing(model: Model, inverse: Array, taut: Array | float) -> Array:
     square = _largest(model, inverse, model.stiffness + model.motor_kp + taut)
     return safe_div(SWING, safe_sqrt(square), otherwise=jnp.inf)
 

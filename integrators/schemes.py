@@ -22,6 +22,7 @@ from .motion.rk4 import rk4
 from .motion.semi_implicit import semi_implicit
 
 SCHEMES = {"exact": exact, "rk4": rk4, "lie_midpoint": lie_midpoint, "semi_implicit": semi_implicit}
+DIVIDES = frozenset({"exact"})  # divides steps that are too long to be stable
 FIRST_ORDER = frozenset({"semi_implicit"})
 FOURTH_ORDER = frozenset({"exact", "rk4"})  # for trees; forces that change within a step have their true mean
 

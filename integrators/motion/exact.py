@@ -6,9 +6,11 @@ turn with it or change with its speed: it then takes classical Runge-Kutta steps
 centre of mass, in which parabolas are exact. Trees take these steps in coordinates of their origins.
 
 A Runge-Kutta step in which a body rotates by more than 2.8 rad about an axis that itself rotates gains energy without
-end (Hairer, Wanner 1996, section IV.2), so a step is divided into equal parts of at most `LARGEST_ROTATION` each.
-Bodies that loops hold do not count: they are slow at one moment and fast at the next, and the drift of loops finds the
-step that is short enough (`time_control.py`).
+end (Hairer, Wanner 1996, section IV.2), so a step is divided into equal parts of at most `LARGEST_ROTATION` each. The
+two guesses that each part makes of the velocities midway differ by (h w)^3 / 4 of what changes at the rate w. Where
+that is much, the part is halved, and so are those that follow: light links under a heavy load swing fast, and a slack
+chain is taut in no time. Bodies that loops hold do not count: they are slow at one moment and fast at the next, and the
+drift of loops finds the step that is short enough (`time_control.py`).
 """
 
 from __future__ import annotations
@@ -36,12 +38,14 @@ from ...engine.state import State
 from ...engine.topology import Topology
 from .flight import Body, fly_body
 from .forces import Step, column, joint_forces
-from .rk4 import classical
+from .rk4 import classical_with_error
 
 TURNING = ("damping", "stiffness", "armature", "motor_kp", "motor_kd")  # forces that change within a step
 
 LARGEST_ROTATION = 0.25  # [rad] of a floating or spherical joint in a Runge-Kutta step: 1e-5 of what precesses is lost
 MOST_PARTS = 256  # parts of one step; with this number, parts grow longer
+MOST_TRIES = MOST_PARTS + 8  # with those that are halved
+LARGEST_ERROR = 0.01  # of the first guess of the velocities midway, as a part of the largest one: 0.34 rad
 
 Columns = Sequence[Array]  # one for each coordinate, (n, *batch) of n links or (*batch) of one
 
@@ -172,8 +176,7 @@ class Given(NamedTuple):
     arm: (..., nl, 3) from the origins of free bodies to their centres of mass, else 0, in the links' frames [m]; None:
         there are no free bodies.
     forces: (*batch, nv) forces constant over the step, about the centres of mass [N m, N]; None: there are none.
-    h: () or (*batch) length of a part [s].
-    parts: () or (*batch) number of parts; None: one.
+    h: () or (*batch) length of the step [s].
     """
 
     model: Model
@@ -181,7 +184,14 @@ class Given(NamedTuple):
     control: Array | None
     forces: Array | None
     h: Step
-    parts: Array | None
+
+
+class Parts(NamedTuple):
+    """Progress within a step.  done, of: () or (*batch) number of parts that are done, and of all.  state: the last."""
+
+    done: Array
+    of: Array
+    state: State
 
 
 def _step(
@@ -199,14 +209,18 @@ def _step(
     if impulses is not None:
         impulses = impulses if arm is None else _about_centers(model, state.q, arm, impulses)
     forces = None if impulses is None else impulses / column(h)
-    given = Given(model, arm, control, forces, h if parts is None else h / parts, parts)
-    start = jnp.int32(0), state if arm is None else _shift_origins(model, state, arm)
-    _, end = _part(given, start) if parts is None else loop(MOST_PARTS, _has_parts_left, _part, given, start)
+    given = Given(model, arm, control, forces, h)
+    start = state if arm is None else _shift_origins(model, state, arm)
+    if parts is None:
+        end = _part(given, start, h)[0]
+    else:
+        begin = Parts(jnp.zeros_like(parts), parts, start)
+        end = loop(MOST_TRIES, _has_parts_left, _try_part, given, begin).state
     return end if arm is None else _shift_origins(model, end, -arm)
 
 
 def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array | None) -> Array | None:
-    """Return the number of parts of a step, () or (*batch); None if nothing can rotate about all axes."""
+    """Return the number of parts that a step begins with, () or (*batch); None if it is one, and stays one."""
     state, h = stop_gradient((state, h))
     rates, trees = [], trees_of(model.topology).of_link
     tied = {trees[end] for loop in model.topology.loops for end in (loop.a, loop.b) if end >= 0}
@@ -218,20 +232,34 @@ def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array |
                 rate = jnp.where(flies[free[:i].sum()] if free.sum() > 1 else flies, 0, rate)
             rates.append(rate)
     if not rates:
-        return None
+        return None if model.topology.loops else jnp.ones(state.t.shape, jnp.int32)
     rotation = functools.reduce(jnp.maximum, rates) * h
     return jnp.clip(jnp.ceil(rotation / LARGEST_ROTATION), 1, MOST_PARTS).astype(jnp.int32)
 
 
-def _has_parts_left(given: Given, carry: tuple[Array, State]) -> Array:
-    assert given.parts is not None
-    return (carry[0] < given.parts).any()
+def _has_parts_left(_: Given, carry: Parts) -> Array:
+    return (carry.done < carry.of).any()
 
 
-def _part(given: Given, carry: tuple[Array, State]) -> tuple[Array, State]:
-    """Take one part in lanes that have parts left."""
-    model, arm, control, forces, h, parts = given
-    k, state = carry
+def _try_part(given: Given, carry: Parts) -> Parts:
+    """Take one part in lanes that have parts left; one that is too long is halved, and so are all that follow."""
+    done, of, state = carry
+    after, error = _part(given, state, given.h / of)
+    speed = jnp.abs(state.v).max(-1)
+    rough = (error > LARGEST_ERROR * speed + given.model.rest_speed) & (of <= MOST_PARTS // 2)
+    if given.model.topology.loops:  # near dead centres accelerations have no bound
+        rough = jnp.zeros_like(rough)
+    busy, halved = done < of, stop_gradient(rough)
+    new = jax.tree.map(
+        lambda x, y: jnp.where(column(busy & ~halved) if x.ndim > busy.ndim else busy & ~halved, x, y), after, state
+    )
+    twice = jnp.where(busy & halved, 2, 1)
+    return Parts(jnp.where(busy & ~halved, done + 1, done * twice), of * twice, new)
+
+
+def _part(given: Given, state: State, h: Step) -> tuple[State, Array]:
+    """Take a step of length h [s], and return also its error (*batch), see `classical_with_error`."""
+    model, arm, control, forces, _ = given
     centered = model if arm is None else model.replace(com=model.com - arm)
 
     def accelerate(now: State) -> Array:
@@ -241,11 +269,7 @@ def _part(given: Given, carry: tuple[Array, State]) -> tuple[Array, State]:
         acting = acting if arm is None else _about_centers(model, actual.q, arm, acting)
         return forward(centered, now.q, now.v, now.t, acting if forces is None else acting + forces)
 
-    after = classical(centered, state, h, accelerate)
-    if parts is None:
-        return k, after
-    busy = k < parts
-    return k + 1, jax.tree.map(lambda x, y: jnp.where(column(busy) if x.ndim > busy.ndim else busy, x, y), after, state)
+    return classical_with_error(centered, state, h, accelerate)
 
 
 @fence

@@ -31,17 +31,28 @@ def rk4(model: Model, state: State, h: Step, control: Array | None = None, impul
 
 def classical(model: Model, state: State, h: Step, accelerate: Callable[[State], Array]) -> State:
     """Take one step of length h [s] under dv/dt = accelerate(state)."""
+    return classical_with_error(model, state, h, accelerate)[0]
+
+
+def classical_with_error(
+    model: Model, state: State, h: Step, accelerate: Callable[[State], Array]
+) -> tuple[State, Array]:
+    """Take one step, and return also the change of the velocities (*batch) by the second guess of those midway.
+
+    It is the largest of all degrees of freedom, (h w)^3 / 4 of the velocity that changes at the rate w.
+    """
     dt = column(h)
 
-    def stage(carry: tuple[Slopes, Slopes], coefficients: tuple[Array, Array]) -> tuple[tuple[Slopes, Slopes], None]:
+    def stage(carry: tuple[Slopes, Slopes], coefficients: tuple[Array, Array]) -> tuple[tuple[Slopes, Slopes], Array]:
         (q_slope, v_slope), (q_end, v_end) = carry
         reach, weight = coefficients
         q = normalize_q(model, state.q + q_slope * (reach * dt))
         v = state.v + v_slope * (reach * dt)
         slopes = coordinate_rates(model, q, v), accelerate(State(q, v, state.t + h * reach))
-        return (slopes, (q_end + slopes[0] * (weight * dt), v_end + slopes[1] * (weight * dt))), None
+        return (slopes, (q_end + slopes[0] * (weight * dt), v_end + slopes[1] * (weight * dt))), slopes[1]
 
     still = jnp.zeros_like(state.q), jnp.zeros_like(state.v)
     tableau = jnp.asarray(REACH, state.q.dtype), jnp.asarray(WEIGHT, state.q.dtype)
-    (_, (q, v)), _ = jax.lax.scan(stage, (still, (state.q, state.v)), tableau)
-    return State(normalize_q(model, q), v, state.t + h)
+    (_, (q, v)), dv = jax.lax.scan(stage, (still, (state.q, state.v)), tableau)
+    error = (jnp.abs(dv[2] - dv[1]) * dt).max(-1)
+    return State(normalize_q(model, q), v, state.t + h), error

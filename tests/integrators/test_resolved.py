@@ -1,6 +1,7 @@
 """Steps resolve what acts in joints: none is longer than the fastest motion allows, and none is much shorter."""
 
 import dataclasses
+import functools
 import warnings
 
 import jax
@@ -80,23 +81,49 @@ def test_a_heavy_load_on_light_links_swings_without_growing(scheme):
     e = carom.energy(model, State(run.q, run.v, run.t))
     total = np.asarray(e.kinetic + e.potential)
     assert np.abs(total - total[0]).max() < (1e-3 if scheme == "exact" else 2e-1) * float(e.kinetic[0])
-    assert 300 < int(run.stats.ticks) < 600  # 60 frames
+    assert int(run.stats.ticks) < (130 if scheme == "exact" else 600)  # 60 frames
 
 
 def test_where_nothing_can_touch_the_code_says_that_steps_are_too_long():
     model, state = _crane(1000.0)
     state = dataclasses.replace(state, v=state.v.at[0].add(0.1))
+    plain = functools.partial(carom.rollout, model, state, duration=0.1, scheme="rk4")
     with pytest.warns(carom.SimulationWarning, match="STEPS_TOO_LONG: .* lower max_dt"):
-        run = carom.rollout(model, state, duration=0.1, max_dt=1 / 240)
-    assert int(run.code) == 90
-    fine = carom.rollout(model, state, duration=0.2, max_dt=1 / 4000)
-    e = carom.energy(model, State(fine.q, fine.v, fine.t))
+        assert int(plain(max_dt=1 / 240).code) == 90
+    assert int(plain(max_dt=1 / 4000).code) == 0
+    lanes = jax.vmap(lambda v: plain(max_dt=1 / 240, throw=False).code + 0 * v[0].astype(int))
+    assert (np.asarray(lanes(jnp.stack([state.v, 2 * state.v]))) == 90).all()
+    assert int(plain(max_dt=1 / 240, time_control="fixed", throw=False).code) != 90
+
+
+@pytest.mark.parametrize("load", [1000.0, 100000.0])
+def test_the_default_scheme_divides_steps_that_would_grow(load):
+    model, state = _crane(load)
+    state = dataclasses.replace(state, v=state.v.at[0].add(0.1))
+    run = carom.rollout(model, state, duration=1.0, max_dt=1 / 60)
+    e = carom.energy(model, State(run.q, run.v, run.t))
     total = np.asarray(e.kinetic + e.potential)
-    assert np.ptp(total) < 1e-6 * float(e.kinetic[0])
-    lanes = jax.vmap(lambda v: carom.rollout(model, State(state.q, v, state.t), duration=0.1, max_dt=1 / 4000).code)
-    assert not np.asarray(lanes(jnp.stack([state.v, 2 * state.v]))).any()
-    fixed = carom.rollout(model, state, duration=0.02, time_control="fixed", throw=False)
-    assert int(fixed.code) != 90
+    assert int(run.code) == 0
+    assert (total - total[0]).max() < 1e-4 * float(e.kinetic[0])
+    fine = carom.rollout(model, state, duration=0.25, max_dt=1 / 8000)
+    np.testing.assert_allclose(run.q[:16], fine.q, rtol=0, atol=2e-4)
+
+
+def test_a_chain_that_becomes_taut_within_a_step_gains_nothing():
+    """A load falls until slack links hold it, at an instant within a step, and whips them about."""
+    model, state = _crane(500.0)
+    bent = np.tile(np.array([np.cos(0.6), 0, np.sin(0.6), 0]), 6).reshape(6, 4)
+    bent[1::2, 2] *= -1  # links go to and fro
+    state = dataclasses.replace(state, q=jnp.asarray(bent.ravel()))
+    for scheme in ("exact", "semi_implicit"):
+        run = carom.rollout(model, state, duration=2.0, max_dt=1 / 60, scheme=scheme, throw=False)
+        e = carom.energy(model, State(run.q, run.v, run.t))
+        total = np.asarray(e.kinetic + e.potential)
+        if scheme == "exact":
+            assert int(run.code) == 0
+            assert total.max() - total[0] < 0.02 * float(e.kinetic.max())
+        else:  # has no such check: the state is one that needs it
+            assert not total.max() - total[0] < 0.02 * float(e.kinetic.max())
 
 
 def test_a_stiff_joint_over_a_floor_swings_in_time():

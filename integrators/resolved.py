@@ -7,9 +7,10 @@ a radian per step to 2e-4 of its amplitude, and is stable if nothing decays belo
 have inertias M + h D (`motion/semi_implicit.py`): nothing decays too fast for them, and what is damped swings slowly.
 
 Loads too hold joints, as a weight holds its pendulum (`load_stiffness.py`). The default scheme divides a step that is
-too long for them (`motion/exact.py`). For the others such swings need not be accurate, but stable: an oscillation of 2.8 radians per step grows in schemes of order 4,
-one of 2 in semi-implicit Euler. `TAUT` is for a single link: the fastest swing of a chain of equal points is at
-4 T / (m l), a quarter of its row sum, since neighbours turn in opposite directions.
+too long for them (`motion/exact.py`). For the others, such swings need not be accurate, but stable: an oscillation of
+2.8 radians per step grows in schemes of order 4, one of 2 in semi-implicit Euler. `TAUT` is for a single link: the
+fastest swing of a chain of equal points is at 4 T / (m l), a quarter of its row sum, since neighbours turn in opposite
+directions.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class Given(NamedTuple):
     h: Step
 
 
-class Parts(NamedTuple):
+class StepParts(NamedTuple):
     """Progress within a step.  done, of: () or (*batch) number of parts that are done, and of all.  state: the last."""
 
     done: Array
@@ -214,7 +214,7 @@ def _step(
     if parts is None:
         end = _part(given, start, h)[0]
     else:
-        begin = Parts(jnp.zeros_like(parts), parts, start)
+        begin = StepParts(jnp.zeros_like(parts), parts, start)
         end = loop(MOST_TRIES, _has_parts_left, _try_part, given, begin).state
     return end if arm is None else _shift_origins(model, end, -arm)
 
@@ -237,11 +237,11 @@ def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array |
     return jnp.clip(jnp.ceil(rotation / LARGEST_ROTATION), 1, MOST_PARTS).astype(jnp.int32)
 
 
-def _has_parts_left(_: Given, carry: Parts) -> Array:
+def _has_parts_left(_: Given, carry: StepParts) -> Array:
     return (carry.done < carry.of).any()
 
 
-def _try_part(given: Given, carry: Parts) -> Parts:
+def _try_part(given: Given, carry: StepParts) -> StepParts:
     """Take one part in lanes that have parts left; one that is too long is halved, and so are all that follow."""
     done, of, state = carry
     after, error = _part(given, state, given.h / of)
@@ -254,7 +254,7 @@ def _try_part(given: Given, carry: Parts) -> Parts:
         lambda x, y: jnp.where(column(busy & ~halved) if x.ndim > busy.ndim else busy & ~halved, x, y), after, state
     )
     twice = jnp.where(busy & halved, 2, 1)
-    return Parts(jnp.where(busy & ~halved, done + 1, done * twice), of * twice, new)
+    return StepParts(jnp.where(busy & ~halved, done + 1, done * twice), of * twice, new)
 
 
 def _part(given: Given, state: State, h: Step) -> tuple[State, Array]:

@@ -177,6 +177,7 @@ class Given(NamedTuple):
         there are no free bodies.
     forces: (*batch, nv) forces constant over the step, about the centres of mass [N m, N]; None: there are none.
     h: () or (*batch) length of the step [s].
+    moving: (*batch, nv) degrees of freedom whose result is used; None: all.
     """
 
     model: Model
@@ -184,6 +185,7 @@ class Given(NamedTuple):
     control: Array | None
     forces: Array | None
     h: Step
+    moving: Array | None
 
 
 class StepParts(NamedTuple):
@@ -209,7 +211,8 @@ def _step(
     if impulses is not None:
         impulses = impulses if arm is None else _about_centers(model, state.q, arm, impulses)
     forces = None if impulses is None else impulses / column(h)
-    given = Given(model, arm, control, forces, h)
+    moving = None if flies is None else _not_flying(model.topology, state.t.shape, free, flies)
+    given = Given(model, arm, control, forces, h, moving)
     start = state if arm is None else _shift_origins(model, state, arm)
     if parts is None:
         end = _part(given, start, h)[0]
@@ -237,6 +240,15 @@ def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array |
     return jnp.clip(jnp.ceil(rotation / LARGEST_ROTATION), 1, MOST_PARTS).astype(jnp.int32)
 
 
+def _not_flying(topology: Topology, batch: tuple[int, ...], free: np.ndarray, flies: Array) -> Array:
+    """Return the degrees of freedom (*batch, nv) that are not of free bodies that fly."""
+    of_link = iter(flies if free.sum() > 1 else [flies])
+    counts = [jnp.logical_not(next(of_link)) if one else True for one in free]
+    sizes = np.diff(topology.v_start)
+    columns = [jnp.broadcast_to(jnp.asarray(x)[..., None], (*batch, n)) for x, n in zip(counts, sizes, strict=True)]
+    return jnp.concatenate(columns, -1)
+
+
 def _has_parts_left(_: Given, carry: StepParts) -> Array:
     return (carry.done < carry.of).any()
 
@@ -244,8 +256,11 @@ def _has_parts_left(_: Given, carry: StepParts) -> Array:
 def _try_part(given: Given, carry: StepParts) -> StepParts:
     """Take one part in lanes that have parts left; one that is too long is halved, and so are all that follow."""
     done, of, state = carry
-    after, error = _part(given, state, given.h / of)
-    speed = jnp.abs(state.v).max(-1)
+    v = state.v
+    after, change = _part(given, state, given.h / of)
+    if given.moving is not None:
+        change, v = change * given.moving, v * given.moving
+    error, speed = jnp.abs(change).max(-1), jnp.abs(v).max(-1)
     rough = (error > LARGEST_ERROR * speed + given.model.rest_speed) & (of <= MOST_PARTS // 2)
     if given.model.topology.loops:  # near dead centres accelerations have no bound
         rough = jnp.zeros_like(rough)
@@ -258,8 +273,8 @@ def _try_part(given: Given, carry: StepParts) -> StepParts:
 
 
 def _part(given: Given, state: State, h: Step) -> tuple[State, Array]:
-    """Take a step of length h [s], and return also its error (*batch), see `classical_with_error`."""
-    model, arm, control, forces, _ = given
+    """Take a step of length h [s], and return also the change that `classical_with_error` returns."""
+    model, arm, control, forces, *_ = given
     centered = model if arm is None else model.replace(com=model.com - arm)
 
     def accelerate(now: State) -> Array:

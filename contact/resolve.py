@@ -110,7 +110,7 @@ def _check(K: Array, u: Array, friction: Array, restitution: Array, tangential: 
         if isinstance(values, Tracer):
             continue
         values = np.asarray(values)
-        bad = ~((values >= low) & (values <= high))  # NaN is bad
+        bad = (values < low) | (values > high)
         if bad.any():
             where = np.argwhere(np.atleast_1d(bad))[0].tolist()
             value = np.atleast_1d(values)[tuple(where)]

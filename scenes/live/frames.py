@@ -172,7 +172,7 @@ class SteppedWorld:
             results.raise_for(frame.code, self.state.t)
         if code != results.OK and code not in self._warned:
             self._warned.add(code)
-            warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
+            warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 3)
         again = self._contacts if frame.during is self._last_during else None
         earlier = self._now.link_states.pose
         self._set_state(self._now.at(frame.state, asleep.after(frame.island, motors), link_states))

@@ -11,7 +11,6 @@ from ...collision.poses import Array, cross
 from ...collision.shapes import Shape
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.shaped import Float
-from ..wording import brief
 from . import arguments
 from .changes import Changes, attach_ends, loop_pulls, velocities_after_attaching
 from .frames import SteppedWorld
@@ -31,13 +30,11 @@ class Inputs(SteppedWorld):
         self._idle()
         number = self._now.link(link, "link")
         _, dofs = self._now.joint(number)
-        size, kind = dofs.stop - dofs.start, self.model.topology.joints[number]
-        if np.size(value) != size:  # type: ignore[arg-type]
-            raise ValueError(
-                f"motor: value is {brief(value)}; {link!r} has a {kind} joint, which takes {size} "
-                f"number{'s' * (size != 1)} (a joint without a motor takes them as forces)"
-            )
-        self._motors[dofs] = arguments.numbers("value", value, size)
+        try:
+            self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
+        except ValueError as error:
+            kind = self.model.topology.joints[number]
+            raise ValueError(f"{error}, for the {kind} joint of {link!r} (forces, if it has no motor)") from None
 
     def move_joint(self, link: str, q: Numbers) -> None:
         """Move a joint to these coordinates (those of `set_joint`) within the next frame; from then on it stays there.

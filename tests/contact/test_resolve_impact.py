@@ -200,7 +200,6 @@ def test_the_public_functions_forward_derivative():
         ({"K": np.eye(2)}, r"K has shape \(2, 2\)"),
         ({"u": np.zeros(2)}, r"u \(2,\); they must be"),
         ({"friction": -0.1}, "friction is -0.1: a coefficient of friction is not negative"),
-        ({"friction": np.nan}, "friction is nan: a coefficient of friction is not negative"),
         ({"friction": [0.1, -0.2]}, r"friction is -0.2 at \[1\]"),
         ({"restitution": 1.5}, r"restitution is 1.5: it must be in \[0, 1\]"),
         ({"tangential_restitution": 0.5}, "tangential_restitution is given, but the law 'stronge' does not read it"),
